@@ -1,1 +1,4 @@
 //! agentchat
+
+pub mod logging;
+pub mod process;
