@@ -4,3 +4,5 @@
 
 pub mod acp;
 pub mod core;
+pub mod logging;
+pub mod process;

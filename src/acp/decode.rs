@@ -121,8 +121,7 @@ fn usage(value: &Value) -> Option<Update> {
 /// The names of the current mode and model among configuration options.
 fn choices(options: &[Value]) -> (Option<String>, Option<String>) {
     let of_category = |category: &str| {
-        let option =
-            options.iter().find(|option| option.get("category").and_then(Value::as_str) == Some(category))?;
+        let option = options.iter().find(|option| option.get("category").and_then(Value::as_str) == Some(category))?;
         let current = text(option, "currentValue")?;
         let values = array(option, "options").map(Vec::as_slice).unwrap_or_default();
         let grouped = values.iter().flat_map(|value| array(value, "options").into_iter().flatten());
@@ -220,9 +219,13 @@ fn parse(raw: &RawValue) -> Result<Value, RpcError> {
 /// Decodes an error answer; whatever it looks like, it ends the call.
 pub fn error(raw: &RawValue) -> RpcError {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-    let message = text(&value, "message").or_else(|| value.as_str().map(str::to_owned)).unwrap_or_else(|| short(&value));
+    let message =
+        text(&value, "message").or_else(|| value.as_str().map(str::to_owned)).unwrap_or_else(|| short(&value));
     let details = value.get("data").filter(|data| !data.is_null()).map(|data| {
-        text(data, "details").or_else(|| text(data, "message")).or_else(|| data.as_str().map(str::to_owned)).unwrap_or_else(|| short(data))
+        text(data, "details")
+            .or_else(|| text(data, "message"))
+            .or_else(|| data.as_str().map(str::to_owned))
+            .unwrap_or_else(|| short(data))
     });
     let message = match details {
         Some(details) if !message.contains(&details) => format!("{message}: {details}"),
@@ -244,13 +247,17 @@ mod tests {
 
     #[test]
     fn chunks_are_text_whatever_their_block() {
-        let chunk = |content: Value| match decoded(json!({"sessionUpdate": "agent_message_chunk", "content": content})) {
+        let chunk = |content: Value| match decoded(json!({"sessionUpdate": "agent_message_chunk", "content": content}))
+        {
             Update::Chunk { speaker: Speaker::Agent, message_id: None, text } => text,
             other => panic!("{other:?}"),
         };
         assert_eq!(chunk(json!({"type": "text", "text": "a\nb", "annotations": null})), "a\nb");
         assert_eq!(chunk(json!({"type": "resource_link", "uri": "file:///a", "name": "a"})), "[a](file:///a)");
-        assert_eq!(chunk(json!({"type": "image", "data": "AAAA", "mimeType": "image/png"})), "[image image/png, 3 bytes]");
+        assert_eq!(
+            chunk(json!({"type": "image", "data": "AAAA", "mimeType": "image/png"})),
+            "[image image/png, 3 bytes]"
+        );
         assert_eq!(chunk(json!({"type": "hologram", "x": 1})), r#"{"type":"hologram","x":1}"#);
     }
 
@@ -276,7 +283,10 @@ mod tests {
     #[test]
     fn both_spellings_of_a_mode_update_are_taken() {
         for key in ["currentModeId", "modeId"] {
-            assert_eq!(decoded(json!({"sessionUpdate": "current_mode_update", key: "plan"})), Update::Mode("plan".into()));
+            assert_eq!(
+                decoded(json!({"sessionUpdate": "current_mode_update", key: "plan"})),
+                Update::Mode("plan".into())
+            );
         }
     }
 

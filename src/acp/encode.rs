@@ -44,7 +44,8 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
         AgentCall::Initialize => request(id, "initialize", initialize()),
         AgentCall::NewSession { cwd } => request(id, "session/new", v1::NewSessionRequest::new(cwd.clone())),
         AgentCall::Prompt { session, blocks } => {
-            let blocks = blocks.iter().map(|text| v1::ContentBlock::Text(v1::TextContent::new(text.as_str()))).collect();
+            let blocks =
+                blocks.iter().map(|text| v1::ContentBlock::Text(v1::TextContent::new(text.as_str()))).collect();
             request(id, "session/prompt", v1::PromptRequest::new(v1::SessionId::new(&*session.0), blocks))
         }
     }
@@ -55,7 +56,9 @@ fn initialize() -> v1::InitializeRequest {
     let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
     v1::InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(v1::ClientCapabilities::new().fs(files))
-        .client_info(v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()))
+        .client_info(
+            v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),
+        )
 }
 
 /// A notification as one line, line break included.
@@ -124,7 +127,10 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_the_protocol_says() {
         let initialize = text(call(CallId(1), &AgentCall::Initialize));
-        assert!(initialize.starts_with(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"#), "{initialize}");
+        assert!(
+            initialize.starts_with(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"#),
+            "{initialize}"
+        );
         assert!(initialize.contains(r#""readTextFile":true,"writeTextFile":true"#), "{initialize}");
         assert!(!initialize.contains(r#""terminal":true"#), "{initialize}");
         assert_eq!(

@@ -116,4 +116,3 @@ fn notification(method: &str, params: Option<&RawValue>) -> Incoming {
     };
     Incoming::Message(message)
 }
-

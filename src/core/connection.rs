@@ -158,8 +158,7 @@ impl State {
     }
 
     pub(super) fn initialize_is_late(&mut self, conn: ConnId) {
-        let waiting =
-            self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Initializing);
+        let waiting = self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Initializing);
         if waiting {
             let seconds = self.config.timeouts.initialize / 1000;
             self.fail_connection(conn, &format!("did not answer `initialize` within {seconds} s"));

@@ -86,12 +86,10 @@ impl State {
         let mut described = ToolCall::new(String::new(), self.now);
         described.title = format!("{verb} outside of the project: {}", resolved.display());
         described.kind = kind.into();
-        let option = |id: &str, name: &str, kind: &str| PermissionOption {
-            id: id.into(),
-            name: name.into(),
-            kind: kind.into(),
-        };
-        let options = vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
+        let option =
+            |id: &str, name: &str, kind: &str| PermissionOption { id: id.into(), name: name.into(), kind: kind.into() };
+        let options =
+            vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
         let (request, session) = (job.request, job.session.clone());
         let job = FileJob { confined_to: None, ..job };
         let subject = Subject::Gate { described: Box::new(described), job, work };
@@ -130,12 +128,12 @@ impl State {
     }
 
     fn subject_title(&self, permission: &Permission) -> String {
-        self.described(permission).map(|tool| tool.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(|| {
-            match &permission.subject {
+        self.described(permission).map(|tool| tool.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(
+            || match &permission.subject {
                 Subject::Tool(id) => id.clone(),
                 Subject::Gate { described, .. } => described.title.clone(),
-            }
-        })
+            },
+        )
     }
 
     fn described<'a>(&'a self, permission: &'a Permission) -> Option<&'a ToolCall> {
@@ -188,9 +186,9 @@ impl State {
 
     /// Whether the user is asked about this call.
     pub(super) fn is_asked_about(&self, chat: ChatId, tool: &str) -> bool {
-        self.permissions.iter().any(|permission| {
-            permission.chat == chat && matches!(&permission.subject, Subject::Tool(id) if id == tool)
-        })
+        self.permissions
+            .iter()
+            .any(|permission| permission.chat == chat && matches!(&permission.subject, Subject::Tool(id) if id == tool))
     }
 
     /// Shows the queue as it is now.
@@ -203,10 +201,7 @@ impl State {
                     request: permission.request,
                     chat: permission.chat,
                     agent: self.chats.get(&permission.chat)?.agent.clone(),
-                    tool: self
-                        .described(permission)
-                        .cloned()
-                        .unwrap_or_else(|| ToolCall::new(String::new(), self.now)),
+                    tool: self.described(permission).cloned().unwrap_or_else(|| ToolCall::new(String::new(), self.now)),
                     options: permission.options.clone(),
                 })
             })

@@ -169,8 +169,7 @@ impl State {
     }
 
     pub(super) fn cancel_is_late(&mut self, id: ChatId) {
-        let cancelling =
-            self.chats.get(&id).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling);
+        let cancelling = self.chats.get(&id).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling);
         if cancelling {
             let seconds = self.config.timeouts.cancel_grace / 1000;
             self.force_end(id, &format!("{seconds} s after the cancel"));

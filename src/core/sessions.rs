@@ -56,8 +56,7 @@ impl State {
         // The start was cancelled, or the chat closed, while the agent worked on it.
         let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn));
         let Some(connection) = self.connections.get_mut(&conn) else { return };
-        let (early, other) =
-            std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| *of == session);
+        let (early, other) = std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| *of == session);
         connection.early = other;
         if !wanted {
             return;

@@ -141,9 +141,7 @@ impl Transcript {
     fn last_if_same(&self, speaker: Speaker, message_id: Option<&str>) -> Option<EntryIndex> {
         let same_speaker = matches!(
             (self.entries.last()?, speaker),
-            (Entry::User(_), Speaker::User)
-                | (Entry::Agent(_), Speaker::Agent)
-                | (Entry::Thought(_), Speaker::Thought)
+            (Entry::User(_), Speaker::User) | (Entry::Agent(_), Speaker::Agent) | (Entry::Thought(_), Speaker::Thought)
         );
         let same_message = match (&self.last_message, message_id) {
             (Some(last), Some(id)) => last == id,
