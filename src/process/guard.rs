@@ -50,8 +50,8 @@ const FAILED: u8 = 70;
 
 /// Runs `helper` below the guard and returns its exit code, or 128 + the number of the signal that ended it.
 ///
-/// Must be called by the only thread of the process. `helper`'s streams should be inherited. Failures are told on
-/// standard error, which Neovim shows.
+/// Must be called by the only thread of the process. `helper`'s streams should be inherited, and its program has to call
+/// [`follow_guard`]. Failures are told on standard error, which Neovim shows.
 pub fn run(mut helper: Command) -> ExitCode {
     match supervise(&mut helper) {
         Ok(code) => ExitCode::from(code),
@@ -87,16 +87,20 @@ enum GuardError {
     Watch(#[source] nix::errno::Errno),
 }
 
-/// Makes the end of the guard end the helper: on Linux this process gets `SIGTERM` then. Call it first of all in the
-/// helper's main thread, which has to live as long as the process.
+/// Takes the helper's place below the guard. Call it first of all in the helper's main thread, which has to live as long
+/// as the process, before any other thread is there.
 ///
-/// Elsewhere it does nothing; there the end of standard input is the only sign.
+/// * The guard's children inherit its mask of blocked signals (the standard library passes it on): all are unblocked
+///   here, and so for the agents that the helper will start.
+/// * On Linux the helper gets `SIGTERM` when the guard ends. Elsewhere the end of standard input is the only sign.
 ///
 /// # Errors
-/// When the system refuses, which leaves the end of standard input as the sign.
+/// When the system refuses. The helper can go on: the end of standard input remains as the sign.
 pub fn follow_guard() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     system::follow_parent(nix::sys::signal::Signal::SIGTERM)?;
+    #[cfg(unix)]
+    nix::sys::signal::SigSet::empty().thread_set_mask()?;
     Ok(())
 }
 

@@ -15,8 +15,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Blocks the signals in the calling thread, which has to be the only one; the queue sees them nevertheless. (The
-    /// standard library unblocks them in the processes that it starts.)
+    /// Blocks the signals in the calling thread, which has to be the only one; the queue sees them nevertheless.
     pub(super) fn start() -> nix::Result<Self> {
         let signals = [
             Signal::SIGTERM,

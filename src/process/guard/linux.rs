@@ -22,8 +22,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Blocks the signals in the calling thread, which has to be the only one. (The standard library unblocks them in
-    /// the processes that it starts.)
+    /// Blocks the signals in the calling thread, which has to be the only one.
     pub(super) fn start() -> nix::Result<Self> {
         let mut mask = SigSet::empty();
         for signal in [
