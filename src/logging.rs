@@ -68,18 +68,12 @@ static SINK: OnceLock<Arc<BoundedFile>> = OnceLock::new();
 /// # Errors
 /// See [`LoggingError`].
 pub fn init(folder: &Path, file_name: &str) -> Result<PathBuf, LoggingError> {
-    create_private_folder(folder).map_err(|source| LoggingError::Folder {
-        path: folder.to_owned(),
-        source,
-    })?;
+    create_private_folder(folder).map_err(|source| LoggingError::Folder { path: folder.to_owned(), source })?;
     let path = folder.join(file_name);
-    let file = BoundedFile::open(&path, MAX_FILE_BYTES).map_err(|source| LoggingError::Open {
-        path: path.clone(),
-        source,
-    })?;
+    let file =
+        BoundedFile::open(&path, MAX_FILE_BYTES).map_err(|source| LoggingError::Open { path: path.clone(), source })?;
     let file = Arc::new(file);
-    SINK.set(Arc::clone(&file))
-        .map_err(|_| LoggingError::AlreadyInitialized)?;
+    SINK.set(Arc::clone(&file)).map_err(|_| LoggingError::AlreadyInitialized)?;
 
     let (filter, misunderstood) = filter_from(std::env::var_os(LEVEL_VARIABLE));
     let layer = tracing_subscriber::fmt::layer()
@@ -104,20 +98,14 @@ fn filter_from(value: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>)
     match value.to_str().map(|text| builder().parse(text)) {
         Some(Ok(filter)) => (filter, None),
         Some(Err(error)) => (builder().parse_lossy(""), Some(error.to_string())),
-        None => (
-            builder().parse_lossy(""),
-            Some("it is not UTF-8".to_owned()),
-        ),
+        None => (builder().parse_lossy(""), Some("it is not UTF-8".to_owned())),
     }
 }
 
 #[cfg(unix)]
 fn create_private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(not(unix))]
@@ -145,8 +133,7 @@ struct EventSink<'a> {
 
 impl io::Write for EventSink<'_> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.file
-            .append(&presentable(&String::from_utf8_lossy(event)));
+        self.file.append(&presentable(&String::from_utf8_lossy(event)));
         Ok(event.len())
     }
 
@@ -177,19 +164,12 @@ mod tests {
         let event = format!("a{}\n", "é".repeat(MAX_EVENT_BYTES));
         let text = presentable(&event);
         assert!(text.len() <= MAX_EVENT_BYTES + 40, "{}", text.len());
-        assert!(
-            text.ends_with(" bytes cut)\n"),
-            "{}",
-            &text[text.len() - 60..]
-        );
+        assert!(text.ends_with(" bytes cut)\n"), "{}", &text[text.len() - 60..]);
     }
 
     #[test]
     fn a_secret_that_is_cut_in_half_stays_secret() {
-        let event = format!(
-            "{} OPENAI_API_KEY=abcdefghijklmnop",
-            "x".repeat(MAX_EVENT_BYTES - 20)
-        );
+        let event = format!("{} OPENAI_API_KEY=abcdefghijklmnop", "x".repeat(MAX_EVENT_BYTES - 20));
         assert!(!presentable(&event).contains("abc"));
     }
 
@@ -199,13 +179,7 @@ mod tests {
         assert_eq!(filter.max_level_hint(), Some(LevelFilter::INFO));
         assert!(problem.is_some());
         let (filter, problem) = filter_from(Some("debug".into()));
-        assert_eq!(
-            (filter.max_level_hint(), problem),
-            (Some(LevelFilter::DEBUG), None)
-        );
-        assert_eq!(
-            filter_from(None).0.max_level_hint(),
-            Some(LevelFilter::INFO)
-        );
+        assert_eq!((filter.max_level_hint(), problem), (Some(LevelFilter::DEBUG), None));
+        assert_eq!(filter_from(None).0.max_level_hint(), Some(LevelFilter::INFO));
     }
 }

@@ -31,16 +31,8 @@ struct State {
 impl BoundedFile {
     /// Opens or creates `path` with mode 0600.
     pub(super) fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
-        let state = State {
-            file: open_private(path)?,
-            lost: 0,
-            reason: None,
-        };
-        Ok(Self {
-            path: path.to_owned(),
-            max_bytes,
-            state: Mutex::new(state),
-        })
+        let state = State { file: open_private(path)?, lost: 0, reason: None };
+        Ok(Self { path: path.to_owned(), max_bytes, state: Mutex::new(state) })
     }
 
     /// Appends `line` in one write. A line that cannot be written is counted, and the count is written before the next
@@ -61,10 +53,7 @@ impl BoundedFile {
         }
         match &state.reason {
             Some(reason) => {
-                let text = format!(
-                    "({} log lines could not be written: {reason})\n{line}",
-                    state.lost
-                );
+                let text = format!("({} log lines could not be written: {reason})\n{line}", state.lost);
                 state.file.write_all(text.as_bytes())
             }
             None => state.file.write_all(line.as_bytes()),
@@ -98,11 +87,7 @@ fn predecessor(path: &Path) -> PathBuf {
 #[cfg(unix)]
 fn open_private(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)?;
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     // An older file may have any mode.
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
@@ -154,16 +139,9 @@ mod tests {
             file.append(&format!("line {number:04}\n"));
         }
         let (old, new) = (text(&predecessor(&path)), text(&path));
-        assert!(
-            old.len() <= 100 && new.len() <= 100,
-            "{} {}",
-            old.len(),
-            new.len()
-        );
+        assert!(old.len() <= 100 && new.len() <= 100, "{} {}", old.len(), new.len());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-        let lines: Vec<String> = (81..100)
-            .map(|number| format!("line {number:04}"))
-            .collect();
+        let lines: Vec<String> = (81..100).map(|number| format!("line {number:04}")).collect();
         assert!((old + &new).trim_end().ends_with(&lines[9..].join("\n")));
     }
 
@@ -171,10 +149,7 @@ mod tests {
     fn two_processes_that_share_a_file_lose_nothing_when_one_begins_a_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let (one, two) = (
-            BoundedFile::open(&path, 100).unwrap(),
-            BoundedFile::open(&path, 100).unwrap(),
-        );
+        let (one, two) = (BoundedFile::open(&path, 100).unwrap(), BoundedFile::open(&path, 100).unwrap());
         for number in 0..9 {
             one.append(&format!("one {number:05}\n"));
         }
@@ -193,10 +168,7 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let _file = BoundedFile::open(&path, 100).unwrap();
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[cfg(target_os = "linux")]
@@ -212,14 +184,8 @@ mod tests {
         file.append("there is room again\n");
         file.append("and still\n");
         let lines = text(&path);
-        assert!(
-            lines.starts_with("(2 log lines could not be written: No space left"),
-            "{lines}"
-        );
-        assert!(
-            lines.ends_with("\nthere is room again\nand still\n"),
-            "{lines}"
-        );
+        assert!(lines.starts_with("(2 log lines could not be written: No space left"), "{lines}");
+        assert!(lines.ends_with("\nthere is room again\nand still\n"), "{lines}");
     }
 
     #[test]

@@ -21,10 +21,7 @@ pub fn install_panic_hook() {
             let mut time = String::new();
             // Without a clock the line is still worth having.
             let _ = SystemTime.format_time(&mut Writer::new(&mut time));
-            file.append(&presentable(&format!(
-                "{time} ERROR {line}\n{}",
-                Backtrace::force_capture()
-            )));
+            file.append(&presentable(&format!("{time} ERROR {line}\n{}", Backtrace::force_capture())));
         }
         // Whoever closed our standard error does not want to know.
         let _ = std::io::stderr().write_all(presentable(&format!("agentchat: {line}")).as_bytes());

@@ -95,16 +95,8 @@ fn next_piece(text: &str, at: usize) -> (usize, Option<Range<usize>>) {
         return (end, url_password(text, at));
     }
     // In JSON inside of a string, a word may have the `n` of `\n` before it.
-    let escaped = at > 0
-        && text.as_bytes()[at - 1] == b'\\'
-        && text[at..].starts_with(['n', 'r', 't', 'b', 'f']);
-    let secret = secret_at(text, at, end).or_else(|| {
-        if escaped {
-            secret_at(text, at + 1, end)
-        } else {
-            None
-        }
-    });
+    let escaped = at > 0 && text.as_bytes()[at - 1] == b'\\' && text[at..].starts_with(['n', 'r', 't', 'b', 'f']);
+    let secret = secret_at(text, at, end).or_else(|| if escaped { secret_at(text, at + 1, end) } else { None });
     (end, secret)
 }
 
@@ -118,24 +110,16 @@ fn secret_at(text: &str, start: usize, end: usize) -> Option<Range<usize>> {
     }
     if word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic") {
         let token = run(text, end, is_blank);
-        let token_end = run(text, token, |byte| {
-            is_name_byte(byte) || b"._~+/=".contains(&byte)
-        });
+        let token_end = run(text, token, |byte| is_name_byte(byte) || b"._~+/=".contains(&byte));
         return (token > end && token_end - token >= MIN_BEARER_BYTES).then_some(token..token_end);
     }
-    if is_secret_name(word) {
-        value_after(text, word, end)
-    } else {
-        None
-    }
+    if is_secret_name(word) { value_after(text, word, end) } else { None }
 }
 
 fn is_secret_name(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     // `openaiKey`, but not `Key` or `monkey`.
-    let camel = word
-        .strip_suffix("Key")
-        .is_some_and(|rest| rest.ends_with(|c: char| c.is_ascii_lowercase()));
+    let camel = word.strip_suffix("Key").is_some_and(|rest| rest.ends_with(|c: char| c.is_ascii_lowercase()));
     camel || SECRET_NAMES.iter().any(|suffix| lower.ends_with(suffix))
 }
 
@@ -148,11 +132,7 @@ fn value_after(text: &str, word: &str, end: usize) -> Option<Range<usize>> {
     let mut value = match bytes.get(separator)? {
         b'=' | b':' if bytes.get(separator + 1) != Some(&b':') => separator + 1,
         b',' if name_quote.is_some() => return value_of_pair(text, separator + 1),
-        _ if name_quote.is_none()
-            && word.starts_with("--")
-            && separator > after_name
-            && bytes[separator] != b'-' =>
-        {
+        _ if name_quote.is_none() && word.starts_with("--") && separator > after_name && bytes[separator] != b'-' => {
             separator
         }
         _ => return None,
@@ -169,8 +149,7 @@ fn value_after(text: &str, word: &str, end: usize) -> Option<Range<usize>> {
     let lower = word.to_ascii_lowercase();
     let whole_line = lower.ends_with("authorization") || lower.ends_with("cookie");
     let value_end = run(text, value, |byte| {
-        !b"\n\r\"'\\".contains(&byte)
-            && (whole_line || !(is_blank(byte) || b",;&}])<".contains(&byte)))
+        !b"\n\r\"'\\".contains(&byte) && (whole_line || !(is_blank(byte) || b",;&}])<".contains(&byte)))
     });
     let nothing = ["", "null", "None", "true", "false", "{"].contains(&&text[value..value_end]);
     (!nothing).then_some(value..value_end)
@@ -217,9 +196,7 @@ fn quoted(text: &str, opening: &Range<usize>) -> Range<usize> {
 /// The password in `://user:password@host`, if `at` is at the colon of such a thing.
 fn url_password(text: &str, at: usize) -> Option<Range<usize>> {
     let authority = at + text[at..].strip_prefix("://").map(|_| 3)?;
-    let authority_end = run(text, authority, |byte| {
-        !is_space(byte) && !b"/?#\"'`\\<>".contains(&byte)
-    });
+    let authority_end = run(text, authority, |byte| !is_space(byte) && !b"/?#\"'`\\<>".contains(&byte));
     let user_end = authority + text[authority..authority_end].rfind('@')?;
     let password = authority + text[authority..user_end].find(':')? + 1;
     (password < user_end).then_some(password..user_end)
@@ -228,10 +205,7 @@ fn url_password(text: &str, at: usize) -> Option<Range<usize>> {
 /// The end of the longest run of such bytes from `at` on. `wanted` treats all bytes that are not ASCII alike, so that
 /// the end is between characters.
 fn run(text: &str, at: usize, wanted: impl Fn(u8) -> bool) -> usize {
-    text.as_bytes()[at..]
-        .iter()
-        .position(|&byte| !wanted(byte))
-        .map_or(text.len(), |length| at + length)
+    text.as_bytes()[at..].iter().position(|&byte| !wanted(byte)).map_or(text.len(), |length| at + length)
 }
 
 fn is_name_byte(byte: u8) -> bool {
@@ -256,65 +230,23 @@ mod tests {
         let cases = [
             ("OPENAI_API_KEY=abc next", "OPENAI_API_KEY=[redacted] next"),
             ("export GH_TOKEN='a b' x", "export GH_TOKEN='[redacted]' x"),
-            (
-                "curl -H 'Authorization: Bearer abc.def' url",
-                "curl -H 'Authorization: [redacted]' url",
-            ),
-            (
-                "Authorization: Basic dXNlcjpwYXNz\nHost: x",
-                "Authorization: [redacted]\nHost: x",
-            ),
+            ("curl -H 'Authorization: Bearer abc.def' url", "curl -H 'Authorization: [redacted]' url"),
+            ("Authorization: Basic dXNlcjpwYXNz\nHost: x", "Authorization: [redacted]\nHost: x"),
             ("x-api-key: 12345", "x-api-key: [redacted]"),
-            (
-                "sent bearer abcdefgh, got 401",
-                "sent bearer [redacted], got 401",
-            ),
-            (
-                r#"{"apiKey":"a\"b","n":1}"#,
-                r#"{"apiKey":"[redacted]","n":1}"#,
-            ),
-            (
-                r#"{"text":"{\"apiKey\":\"ab\",\"n\":1}"}"#,
-                r#"{"text":"{\"apiKey\":\"[redacted]\",\"n\":1}"}"#,
-            ),
-            (
-                r#"{"name":"X_TOKEN", "value": "abc"}"#,
-                r#"{"name":"X_TOKEN", "value": "[redacted]"}"#,
-            ),
-            (
-                r#"{\"name\":\"X_TOKEN\",\"value\":\"abc\"}"#,
-                r#"{\"name\":\"X_TOKEN\",\"value\":\"[redacted]\"}"#,
-            ),
-            (
-                r#"Env { name: "X_KEY", value: "abc" }"#,
-                r#"Env { name: "X_KEY", value: "[redacted]" }"#,
-            ),
-            (
-                r#"[("X_KEY", "abc"), ("HOME", "/h")]"#,
-                r#"[("X_KEY", "[redacted]"), ("HOME", "/h")]"#,
-            ),
-            (
-                r#"api_key: Some("abc"), model: "m""#,
-                r#"api_key: Some("[redacted]"), model: "m""#,
-            ),
-            (
-                "agent --api-key abc --model m",
-                "agent --api-key [redacted] --model m",
-            ),
-            (
-                "agent --token=abc --model m",
-                "agent --token=[redacted] --model m",
-            ),
-            (
-                "the key sk-proj-abcdefghijk is wrong",
-                "the key [redacted] is wrong",
-            ),
+            ("sent bearer abcdefgh, got 401", "sent bearer [redacted], got 401"),
+            (r#"{"apiKey":"a\"b","n":1}"#, r#"{"apiKey":"[redacted]","n":1}"#),
+            (r#"{"text":"{\"apiKey\":\"ab\",\"n\":1}"}"#, r#"{"text":"{\"apiKey\":\"[redacted]\",\"n\":1}"}"#),
+            (r#"{"name":"X_TOKEN", "value": "abc"}"#, r#"{"name":"X_TOKEN", "value": "[redacted]"}"#),
+            (r#"{\"name\":\"X_TOKEN\",\"value\":\"abc\"}"#, r#"{\"name\":\"X_TOKEN\",\"value\":\"[redacted]\"}"#),
+            (r#"Env { name: "X_KEY", value: "abc" }"#, r#"Env { name: "X_KEY", value: "[redacted]" }"#),
+            (r#"[("X_KEY", "abc"), ("HOME", "/h")]"#, r#"[("X_KEY", "[redacted]"), ("HOME", "/h")]"#),
+            (r#"api_key: Some("abc"), model: "m""#, r#"api_key: Some("[redacted]"), model: "m""#),
+            ("agent --api-key abc --model m", "agent --api-key [redacted] --model m"),
+            ("agent --token=abc --model m", "agent --token=[redacted] --model m"),
+            ("the key sk-proj-abcdefghijk is wrong", "the key [redacted] is wrong"),
             (r#""text\nsk-proj-abcdefghijk""#, r#""text\n[redacted]""#),
             ("eyJhbGciOi.eyJzdWIiOi.c2ln é", "[redacted] é"),
-            (
-                "https://me:pa:ss@host/x?y",
-                "https://me:[redacted]@host/x?y",
-            ),
+            ("https://me:pa:ss@host/x?y", "https://me:[redacted]@host/x?y"),
             ("é=://é:é@é", "é=://é:[redacted]@é"),
         ];
         for (text, expected) in cases {

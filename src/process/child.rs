@@ -40,9 +40,7 @@ pub enum SpawnError {
     #[error("the agent's `command` is empty: give it a list of the program and its arguments")]
     EmptyCommand,
     /// No file of that name where a program is looked for.
-    #[error(
-        "`{program}` was not found in {searched}: install it, or give its full path in the agent's `command`"
-    )]
+    #[error("`{program}` was not found in {searched}: install it, or give its full path in the agent's `command`")]
     ProgramNotFound {
         /// The name as configured.
         program: String,
@@ -79,9 +77,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// A name or value that no environment can hold.
-    #[error(
-        "the variable {name:?} in the agent's `env` is not valid: names have no `=`, and neither part a NUL"
-    )]
+    #[error("the variable {name:?} in the agent's `env` is not valid: names have no `=`, and neither part a NUL")]
     InvalidEnvironment {
         /// The variable's name.
         name: String,
@@ -118,10 +114,7 @@ impl From<ExitStatus> for Exit {
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
         #[cfg(not(unix))]
         let signal = None;
-        Self {
-            code: status.code(),
-            signal,
-        }
+        Self { code: status.code(), signal }
     }
 }
 
@@ -140,9 +133,7 @@ impl fmt::Display for Exit {
 
 #[cfg(unix)]
 fn signal_name(signal: i32) -> Option<&'static str> {
-    nix::sys::signal::Signal::try_from(signal)
-        .ok()
-        .map(nix::sys::signal::Signal::as_str)
+    nix::sys::signal::Signal::try_from(signal).ok().map(nix::sys::signal::Signal::as_str)
 }
 
 #[cfg(not(unix))]
@@ -173,10 +164,7 @@ impl AgentProcess {
     /// # Errors
     /// See [`SpawnError`]; nothing is left running after an error.
     pub fn spawn(spawn: &Spawn) -> Result<Self, SpawnError> {
-        let (program, args) = spawn
-            .command
-            .split_first()
-            .ok_or(SpawnError::EmptyCommand)?;
+        let (program, args) = spawn.command.split_first().ok_or(SpawnError::EmptyCommand)?;
         if program.is_empty() {
             return Err(SpawnError::EmptyCommand);
         }
@@ -202,16 +190,10 @@ impl AgentProcess {
             // Program and folder were there a moment ago, so what is missing is what the program itself needs.
             io::ErrorKind::NotFound => SpawnError::InterpreterMissing { path: path.clone() },
             io::ErrorKind::PermissionDenied => SpawnError::NotExecutable { path: path.clone() },
-            _ => SpawnError::Start {
-                path: path.clone(),
-                source,
-            },
+            _ => SpawnError::Start { path: path.clone(), source },
         })?;
         let Some(pid) = child.id() else {
-            return Err(SpawnError::Start {
-                path,
-                source: io::Error::other("the process has no id"),
-            });
+            return Err(SpawnError::Start { path, source: io::Error::other("the process has no id") });
         };
         Ok(Self {
             stdin: child.stdin.take(),
@@ -257,15 +239,11 @@ impl AgentProcess {
         let start = Instant::now();
         self.stdin = None;
         if let Ok(exit) = timeout_at(start + grace * 2 / 5, self.wait()).await {
-            return exit
-                .map(Some)
-                .inspect_err(|_| self.signal_group(GroupSignal::Kill));
+            return exit.map(Some).inspect_err(|_| self.signal_group(GroupSignal::Kill));
         }
         self.signal_group(GroupSignal::Terminate);
         if let Ok(exit) = timeout_at(start + grace * 4 / 5, self.wait()).await {
-            return exit
-                .map(Some)
-                .inspect_err(|_| self.signal_group(GroupSignal::Kill));
+            return exit.map(Some).inspect_err(|_| self.signal_group(GroupSignal::Kill));
         }
         self.signal_group(GroupSignal::Kill);
         match timeout_at(start + grace, self.wait()).await {
@@ -328,10 +306,7 @@ fn check_cwd(spawn: &Spawn) -> Result<(), SpawnError> {
     match std::fs::metadata(&spawn.cwd) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
-            return Err(SpawnError::CwdUnusable {
-                cwd: cwd(),
-                source: io::ErrorKind::NotADirectory.into(),
-            });
+            return Err(SpawnError::CwdUnusable { cwd: cwd(), source: io::ErrorKind::NotADirectory.into() });
         }
         Err(source) if source.kind() == io::ErrorKind::NotFound => {
             return Err(SpawnError::CwdMissing { cwd: cwd() });
@@ -339,19 +314,13 @@ fn check_cwd(spawn: &Spawn) -> Result<(), SpawnError> {
         Err(source) => return Err(SpawnError::CwdUnusable { cwd: cwd(), source }),
     }
     #[cfg(unix)]
-    nix::unistd::access(&spawn.cwd, nix::unistd::AccessFlags::X_OK).map_err(|errno| {
-        SpawnError::CwdUnusable {
-            cwd: cwd(),
-            source: errno.into(),
-        }
-    })?;
+    nix::unistd::access(&spawn.cwd, nix::unistd::AccessFlags::X_OK)
+        .map_err(|errno| SpawnError::CwdUnusable { cwd: cwd(), source: errno.into() })?;
     Ok(())
 }
 
 fn check_env(env: &[(String, String)]) -> Result<(), SpawnError> {
-    let valid = |name: &str, value: &str| {
-        !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
-    };
+    let valid = |name: &str, value: &str| !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
     match env.iter().find(|(name, value)| !valid(name, value)) {
         Some((name, _)) => Err(SpawnError::InvalidEnvironment { name: name.clone() }),
         None => Ok(()),
@@ -361,11 +330,7 @@ fn check_env(env: &[(String, String)]) -> Result<(), SpawnError> {
 /// The `PATH` that the child will have.
 fn child_path(env: &[(String, String)]) -> Option<OsString> {
     let is_path = |name: &str| {
-        if cfg!(windows) {
-            name.eq_ignore_ascii_case("PATH")
-        } else {
-            name == "PATH"
-        }
+        if cfg!(windows) { name.eq_ignore_ascii_case("PATH") } else { name == "PATH" }
     };
     match env.iter().rev().find(|(name, _)| is_path(name)) {
         Some((_, value)) => Some(value.into()),

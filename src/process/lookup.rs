@@ -15,11 +15,7 @@ use super::child::SpawnError;
 ///
 /// # Errors
 /// [`SpawnError::ProgramNotFound`], or [`SpawnError::NotExecutable`] when the only file of that name may not be run.
-pub(super) fn find_program(
-    program: &str,
-    cwd: &Path,
-    path: Option<&OsStr>,
-) -> Result<PathBuf, SpawnError> {
+pub(super) fn find_program(program: &str, cwd: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
     let folders: Vec<PathBuf> = if program.contains(std::path::is_separator) {
         Vec::new()
     } else {
@@ -29,10 +25,7 @@ pub(super) fn find_program(
     let places: Vec<PathBuf> = if program.contains(std::path::is_separator) {
         vec![cwd.join(program)]
     } else {
-        folders
-            .iter()
-            .map(|folder| cwd.join(folder).join(program))
-            .collect()
+        folders.iter().map(|folder| cwd.join(folder).join(program)).collect()
     };
 
     let mut not_executable = None;
@@ -49,20 +42,11 @@ pub(super) fn find_program(
         return Err(SpawnError::NotExecutable { path });
     }
     let searched = if folders.is_empty() {
-        places
-            .iter()
-            .map(|place| place.display().to_string())
-            .collect()
+        places.iter().map(|place| place.display().to_string()).collect()
     } else {
-        std::env::join_paths(&folders)
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+        std::env::join_paths(&folders).unwrap_or_default().to_string_lossy().into_owned()
     };
-    Err(SpawnError::ProgramNotFound {
-        program: program.to_owned(),
-        searched,
-    })
+    Err(SpawnError::ProgramNotFound { program: program.to_owned(), searched })
 }
 
 /// What `execvp` searches when `PATH` is not set.
@@ -84,10 +68,7 @@ fn with_extensions(place: &Path) -> Vec<PathBuf> {
     if place.extension().is_some() {
         candidates.push(place.to_owned());
     }
-    for extension in extensions
-        .split(';')
-        .filter(|extension| !extension.is_empty())
-    {
+    for extension in extensions.split(';').filter(|extension| !extension.is_empty()) {
         let mut name = place.as_os_str().to_owned();
         name.push(extension);
         candidates.push(PathBuf::from(name));
