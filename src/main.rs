@@ -1,1 +1,7 @@
-fn main() {}
+//! The command line of agentchat.nvim.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}
