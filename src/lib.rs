@@ -1,1 +1,3 @@
 //! agentchat
+
+pub mod tour;
