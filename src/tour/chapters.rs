@@ -145,8 +145,7 @@ async fn tour(stage: &mut Stage<'_>, project: &Project) -> Played {
     stage.begin_step(2).await?;
     run(stage, project).await?;
     stage.begin_step(steps.len()).await?;
-    stage.say(GOODBYE).await?;
-    stage.say(MENU).await
+    stage.say(&format!("{GOODBYE}{MENU}")).await
 }
 
 /// Reads the project's showcase; gives its path and text.

@@ -24,6 +24,7 @@ mod permission;
 mod project;
 mod session;
 mod stage;
+mod terminal;
 mod text;
 
 use std::io;

@@ -3,26 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
-    CLIENT_METHOD_NAMES, ClientCapabilities, Content, ContentChunk, CreateTerminalRequest,
-    CreateTerminalResponse, Diff, MessageId, PermissionOptionKind, Plan, PlanEntry,
-    PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest, ReadTextFileResponse,
-    ReleaseTerminalRequest, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionId, SessionNotification, SessionUpdate, Terminal, TerminalId,
-    TerminalOutputRequest, TerminalOutputResponse, ToolCall, ToolCallContent, ToolCallId,
-    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
-    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
+    CLIENT_METHOD_NAMES, ClientCapabilities, Content, ContentChunk, Diff, MessageId,
+    PermissionOptionKind, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest,
+    ReadTextFileResponse, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionId, SessionNotification, SessionUpdate, ToolCall,
+    ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind, WriteTextFileRequest,
 };
 use serde_json::{Value, json};
 
 use super::disk;
 use super::pace::Pace;
-use super::peer::{Answer, Gone, Peer, RequestError};
+use super::peer::{Gone, Peer, RequestError};
 use super::permission::{self, Action, Decision, Habit, Options};
 use super::project::{Command, Mend};
+use super::terminal::Terminals;
 use super::text;
-
-/// The most output of a command that the guide asks for, in bytes; it reads only the last line.
-const OUTPUT_LIMIT: u64 = 64 * 1024;
 
 /// Why a chapter does not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -80,25 +76,13 @@ impl Memory {
     }
 }
 
-/// How a command has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ran {
-    /// `None` when a signal ended it.
-    pub(super) code: Option<u32>,
-    /// The last line of its output that is not blank.
-    pub(super) last_line: String,
-}
-
 /// One turn on a session: the verbs that chapters are made of.
 pub(super) struct Stage<'a> {
-    setting: &'a Setting,
+    pub(super) setting: &'a Setting,
     pub(super) memory: &'a mut Memory,
     plan: Vec<PlanEntry>,
     open_calls: Vec<ToolCallId>,
-    terminals: Vec<TerminalId>,
-    /// A terminal that the client has been asked for. Kept here, and not in the step that waits for it, so that a
-    /// cancel in between does not leave the terminal behind.
-    terminal_to_come: Option<Answer<CreateTerminalResponse>>,
+    pub(super) terminals: Terminals,
 }
 
 impl<'a> Stage<'a> {
@@ -108,8 +92,7 @@ impl<'a> Stage<'a> {
             memory,
             plan: Vec::new(),
             open_calls: Vec::new(),
-            terminals: Vec::new(),
-            terminal_to_come: None,
+            terminals: Terminals::default(),
         }
     }
 
@@ -316,87 +299,6 @@ impl<'a> Stage<'a> {
         Ok(written)
     }
 
-    /// Runs the command in a terminal of the client, shows it in the call, and ends the call.
-    /// `Err` holds the reason for the user.
-    pub(super) async fn run(
-        &mut self,
-        call: &ToolCallId,
-        command: &Command,
-    ) -> Played<Result<Ran, String>> {
-        self.progress(call).await?;
-        let ended = self.run_in_terminal(call, command).await?;
-        match &ended {
-            Ok(ran) => {
-                let status = if ran.code == Some(0) {
-                    ToolCallStatus::Completed
-                } else {
-                    ToolCallStatus::Failed
-                };
-                self.end_call(call, status, ToolCallUpdateFields::new())
-                    .await?;
-            }
-            Err(reason) => self.fail(call, reason).await?,
-        }
-        Ok(ended)
-    }
-
-    async fn run_in_terminal(
-        &mut self,
-        call: &ToolCallId,
-        command: &Command,
-    ) -> Played<Result<Ran, String>> {
-        let id = match self.create_terminal(command).await? {
-            Ok(id) => id,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let shown = ToolCallContent::Terminal(Terminal::new(id.clone()));
-        self.update_call(call, ToolCallUpdateFields::new().content(vec![shown]))
-            .await?;
-        let session = self.setting.session.clone();
-        let params = WaitForTerminalExitRequest::new(session.clone(), id.clone());
-        let exit = self
-            .request(CLIENT_METHOD_NAMES.terminal_wait_for_exit, &params)
-            .await?;
-        let params = TerminalOutputRequest::new(session, id.clone());
-        let output = self
-            .request(CLIENT_METHOD_NAMES.terminal_output, &params)
-            .await?;
-        self.release(&id).await?;
-        Ok(exit.and_then(|exit: WaitForTerminalExitResponse| {
-            let output: TerminalOutputResponse = output?;
-            let last_line = output
-                .output
-                .lines()
-                .rev()
-                .find(|line| !line.trim().is_empty());
-            Ok(Ran {
-                code: exit.exit_status.exit_code,
-                last_line: last_line.unwrap_or_default().trim().to_owned(),
-            })
-        }))
-    }
-
-    async fn create_terminal(&mut self, command: &Command) -> Played<Result<TerminalId, String>> {
-        let args = command.args.iter().map(ToString::to_string).collect();
-        let params = CreateTerminalRequest::new(self.setting.session.clone(), command.program)
-            .args(args)
-            .cwd(self.setting.folder.clone())
-            .output_byte_limit(OUTPUT_LIMIT);
-        let method = CLIENT_METHOD_NAMES.terminal_create;
-        let answer = self.setting.peer.start_request(method, &params).await?;
-        let created = self.terminal_to_come.insert(answer).wait().await;
-        self.terminal_to_come = None;
-        Ok(usable(created)?.map(|response| {
-            self.terminals.push(response.terminal_id.clone());
-            response.terminal_id
-        }))
-    }
-
-    async fn release(&mut self, id: &TerminalId) -> Played {
-        self.terminals.retain(|open| open != id);
-        Ok(release_terminal(&self.setting.peer, &self.setting.session, id).await?)
-    }
-
     /// Ends the call because it is not done, with the reason.
     pub(super) async fn fail(&mut self, call: &ToolCallId, reason: &str) -> Played {
         // As rawOutput, because content would replace a diff that is already shown.
@@ -410,7 +312,7 @@ impl<'a> Stage<'a> {
             .await
     }
 
-    async fn progress(&mut self, call: &ToolCallId) -> Played {
+    pub(super) async fn progress(&mut self, call: &ToolCallId) -> Played {
         let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
         self.update_call(call, fields).await
     }
@@ -421,27 +323,35 @@ impl<'a> Stage<'a> {
     }
 
     async fn begin_call(&mut self, call: ToolCall) -> Played {
-        self.open_calls.push(call.tool_call_id.clone());
-        self.update(SessionUpdate::ToolCall(call)).await
+        let id = call.tool_call_id.clone();
+        self.update(SessionUpdate::ToolCall(call)).await?;
+        self.open_calls.push(id);
+        Ok(())
     }
 
-    async fn update_call(&self, call: &ToolCallId, fields: ToolCallUpdateFields) -> Played {
+    pub(super) async fn update_call(
+        &self,
+        call: &ToolCallId,
+        fields: ToolCallUpdateFields,
+    ) -> Played {
         let update = ToolCallUpdate::new(call.clone(), fields);
         self.update(SessionUpdate::ToolCallUpdate(update)).await
     }
 
-    async fn end_call(
+    pub(super) async fn end_call(
         &mut self,
         call: &ToolCallId,
         status: ToolCallStatus,
         fields: ToolCallUpdateFields,
     ) -> Played {
+        // Forgotten only once it is sent: a cancel in between must still settle it.
+        self.update_call(call, fields.status(status)).await?;
         self.open_calls.retain(|open| open != call);
-        self.update_call(call, fields.status(status)).await
+        Ok(())
     }
 
     /// A request whose refusal is a reason for the user.
-    async fn request<P, R>(&self, method: &str, params: &P) -> Played<Result<R, String>>
+    pub(super) async fn request<P, R>(&self, method: &str, params: &P) -> Played<Result<R, String>>
     where
         P: serde::Serialize,
         R: serde::de::DeserializeOwned,
@@ -459,37 +369,11 @@ impl<'a> Stage<'a> {
             entry.status = PlanEntryStatus::Pending;
             self.show_plan().await?;
         }
-        for id in std::mem::take(&mut self.terminals) {
-            self.release(&id).await?;
-        }
-        if let Some(answer) = self.terminal_to_come.take() {
-            release_when_created(self.setting.clone(), answer);
-        }
-        Ok(())
+        self.settle_terminals().await
     }
 }
 
-/// The turn's end does not wait for a client that is still creating a terminal; the terminal's end does.
-fn release_when_created(setting: Setting, mut answer: Answer<CreateTerminalResponse>) {
-    tokio::spawn(async move {
-        if let Ok(created) = answer.wait().await
-            && let Err(error) =
-                release_terminal(&setting.peer, &setting.session, &created.terminal_id).await
-        {
-            tracing::debug!(%error, "a terminal could not be released");
-        }
-    });
-}
-
-async fn release_terminal(peer: &Peer, session: &SessionId, id: &TerminalId) -> Result<(), Gone> {
-    let params = ReleaseTerminalRequest::new(session.clone(), id.clone());
-    // The answer says nothing that the guide could act on.
-    peer.start_request::<_, Value>(CLIENT_METHOD_NAMES.terminal_release, &params)
-        .await
-        .map(drop)
-}
-
-fn usable<R>(answer: Result<R, RequestError>) -> Played<Result<R, String>> {
+pub(super) fn usable<R>(answer: Result<R, RequestError>) -> Played<Result<R, String>> {
     match answer {
         Ok(result) => Ok(Ok(result)),
         Err(RequestError::Gone(gone)) => Err(gone.into()),
