@@ -10,6 +10,7 @@
 ---@field prompt? integer buffer
 ---@field status agentchat.Status
 ---@field waiting integer[] ids of the prompts that are queued, oldest first
+---@field waiting_is_guess boolean whether `waiting` was made up before the helper was there to say
 ---@field texts table<integer, string> prompts that may still have to be given back, by id
 ---@field views table<"transcript"|"prompt", agentchat.View> where the windows were when the chat was last hidden
 
@@ -63,6 +64,7 @@ function M.create(opts)
     tab = tab,
     status = M.initial_status(),
     waiting = {},
+    waiting_is_guess = false,
     texts = {},
     views = {},
   }

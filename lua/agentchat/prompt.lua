@@ -55,11 +55,7 @@ end
 ---@param chat agentchat.Chat
 ---@param text string
 local function set_text(chat, text)
-  local buf = chat.prompt
-  if not buf or not api.nvim_buf_is_loaded(buf) then
-    require("agentchat.draft").save(chat, text)
-    return
-  end
+  local buf = M.ensure(chat)
   local lines = vim.split(text, "\n", { plain = true })
   api.nvim_buf_set_lines(buf, 0, -1, true, lines)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -160,6 +156,7 @@ function M.send(chat, blocks)
   helper.notify("prompt", { chat = chat.id, id = last_prompt, blocks = blocks })
   if helper.state ~= "ready" then
     chat.waiting[#chat.waiting + 1] = last_prompt
+    chat.waiting_is_guess = true
     require("agentchat.status").refresh(chat)
   end
   return true
@@ -224,11 +221,11 @@ end
 ---@param chat agentchat.Chat
 ---@param text string
 local function put_back(chat, text)
-  local present = M.text(chat)
-  if is_blank(present) then
+  local buf = M.ensure(chat)
+  if is_blank(M.text(chat)) then
     set_text(chat, text)
-  elseif chat.prompt and api.nvim_buf_is_loaded(chat.prompt) then
-    api.nvim_buf_set_lines(chat.prompt, -1, -1, true, vim.split(text, "\n", { plain = true }))
+  else
+    api.nvim_buf_set_lines(buf, -1, -1, true, vim.split(text, "\n", { plain = true }))
     refresh(chat)
   end
 end
@@ -301,7 +298,7 @@ function M.queued(chat_id, ids)
       chat.texts[id] = nil
     end
   end
-  chat.waiting = ids
+  chat.waiting, chat.waiting_is_guess = ids, false
   require("agentchat.status").refresh(chat)
   refresh(chat)
 end

@@ -107,6 +107,9 @@ function M.set(id, status)
   end
   local before = chat.status.state
   chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status)
+  if chat.waiting_is_guess and chat.status.state == "running" then
+    chat.waiting, chat.waiting_is_guess = {}, false
+  end
   if chat.status.state ~= before and chat.status.state ~= "starting" then
     require("agentchat.transcript").hint(chat, nil)
   end
