@@ -160,7 +160,7 @@ local function read_agent(name, spec, errors)
     end
   end
   if type(spec.command) == "table" and #spec.command == 0 or spec.command == nil then
-    errors[#errors + 1] = ("`%s.command` must name a program, as in { \"prog\", \"arg\" }"):format(prefix)
+    errors[#errors + 1] = ('`%s.command` must name a program, as in { "prog", "arg" }'):format(prefix)
   end
   local env = {}
   for key, value in pairs(type(spec.env) == "table" and spec.env or {}) do

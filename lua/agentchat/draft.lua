@@ -77,7 +77,11 @@ local function ownerless(cwd)
   local key = project_key(cwd)
   for name, kind in vim.fs.dir(folder()) do
     local project, pid = name:match("^(%x+)-(%d+)-%d+$")
-    if kind == "file" and project == key and not is_running(tonumber(pid) --[[@as integer]]) then
+    if
+      kind == "file"
+      and project == key
+      and not is_running(tonumber(pid) --[[@as integer]])
+    then
       local path = vim.fs.joinpath(folder(), name)
       local stat = uv.fs_stat(path)
       if stat then

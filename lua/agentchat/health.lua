@@ -61,7 +61,10 @@ local function check_agents()
     if vim.fn.executable(spec.command[1]) == 1 then
       health.ok(("agent %s: %s"):format(name, table.concat(spec.command, " ")))
     else
-      health.error(("agent %s: there is no program %s"):format(name, spec.command[1]), "Correct `agents." .. name .. ".command`")
+      health.error(
+        ("agent %s: there is no program %s"):format(name, spec.command[1]),
+        "Correct `agents." .. name .. ".command`"
+      )
     end
   end
   local info = require("agentchat.helper").info

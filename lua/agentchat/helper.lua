@@ -128,7 +128,9 @@ local function spawn(path)
     end,
   })
   if not ok or job <= 0 then
-    fail(("the helper cannot be started: %s (%s); check the option `binary`"):format(path, ok and "not executable" or job))
+    fail(
+      ("the helper cannot be started: %s (%s); check the option `binary`"):format(path, ok and "not executable" or job)
+    )
     return
   end
   channel = job

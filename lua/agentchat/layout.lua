@@ -502,6 +502,12 @@ function M.watch()
       on_closed(tonumber(args.match) --[[@as integer]])
     end,
   })
+  api.nvim_create_autocmd("BufNew", {
+    group = group,
+    callback = function()
+      require("agentchat.restore").make_room()
+    end,
+  })
   api.nvim_create_autocmd("QuitPre", { group = group, callback = on_quit })
   api.nvim_create_autocmd({ "BufWinEnter", "BufEnter" }, {
     group = group,

@@ -113,8 +113,11 @@ function M.put_aside()
   end
 end
 
---- Displays the open requests again that were put aside.
+--- Displays the open requests again that were put aside; when one is displayed, enters its float.
 function M.show()
+  if displayed and require("agentchat.permission_float").enter() then
+    return
+  end
   aside = {}
   if #open_requests() == 0 then
     require("agentchat.message").show("info", "no permission request is open")
@@ -165,7 +168,10 @@ function M.respond(wanted, id)
     end
   end
   if not request then
-    error(id and ("agentchat: no open permission request %s"):format(id) or "agentchat: no permission request is displayed", 0)
+    error(
+      id and ("agentchat: no open permission request %s"):format(id) or "agentchat: no permission request is displayed",
+      0
+    )
   end
   local option = find_option(request, wanted)
   if not option then

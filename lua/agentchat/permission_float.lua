@@ -66,7 +66,7 @@ local function render(width)
   end
   local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
   local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
-  local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions!"
+  local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
   add(("%s · %s · %s enters: y n 1-9"):format(allow, deny, enter), "AgentChatDim")
   return lines, marks
 end
@@ -267,13 +267,14 @@ function M.hide()
 end
 
 --- Makes the float the current window.
+---@return boolean entered
 function M.enter()
-  if win and api.nvim_win_is_valid(win) then
-    api.nvim_win_set_config(win, { focusable = true })
-    api.nvim_set_current_win(win)
-  else
-    require("agentchat.permission").show()
+  if not win or not api.nvim_win_is_valid(win) then
+    return false
   end
+  api.nvim_win_set_config(win, { focusable = true })
+  api.nvim_set_current_win(win)
+  return true
 end
 
 return M

@@ -262,6 +262,29 @@ function M.take_back(chat)
   end
 end
 
+--- Takes the newest queued prompt of the current tab page's chat back.
+function M.take_back_current()
+  local chat = require("agentchat.chats").current()
+  if chat then
+    M.take_back(chat)
+  else
+    require("agentchat.message").show("info", "no prompt is queued")
+  end
+end
+
+--- Takes all prompts back that the helper has not seen, because it is still starting.
+---@param chat agentchat.Chat
+---@return boolean any
+function M.withdraw_unsent(chat)
+  local unsent = require("agentchat.helper").withdraw(function(method, arg)
+    return method == "prompt" and arg.chat == chat.id
+  end)
+  for _, prompt in ipairs(unsent) do
+    M.taken_back(chat.id, prompt.id, prompt.blocks)
+  end
+  return #unsent > 0
+end
+
 --- The helper has removed a queued prompt.
 ---@param chat_id integer
 ---@param id integer
