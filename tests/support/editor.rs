@@ -139,20 +139,12 @@ impl Editor {
 
     /// Runs Lua code with `arguments` (a JSON array) as `...`, and gives what it returns.
     #[track_caller]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "tests read better with json!(…) than with &json!(…)"
-    )]
     pub fn lua(&self, code: &str, arguments: Json) -> Json {
         self.request("nvim_exec_lua", &json!([code, arguments]))
     }
 
     /// The same for code that may fail: the error is Neovim's text.
     #[track_caller]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "tests read better with json!(…) than with &json!(…)"
-    )]
     pub fn try_lua(&self, code: &str, arguments: Json) -> Result<Json, String> {
         self.try_request("nvim_exec_lua", &json!([code, arguments]))
     }
@@ -433,8 +425,9 @@ impl Drop for Editor {
         let _ = self.process.wait();
         poll(Duration::from_secs(5), || {
             let left = self.processes();
-            left.iter()
-                .for_each(|process| processes::kill9(process.pid));
+            for process in &left {
+                processes::kill9(process.pid);
+            }
             left.is_empty().then_some(())
         });
     }

@@ -53,12 +53,17 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "each test binary uses a part of the harness"
 )]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test's harness fails loudly, with the cause in the message"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "tests read better with json!(…) than with &json!(…)"
 )]
 
 mod agent;

@@ -6,6 +6,9 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("these tests look for left-over processes in /proc: run them on Linux");
+
 /// One living process.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Process {
@@ -22,7 +25,6 @@ impl fmt::Debug for Process {
 }
 
 /// The living processes that were started with `variable` (`NAME=value`) in their environment; zombies are not living.
-#[cfg(target_os = "linux")]
 pub fn with_variable(variable: &str) -> Vec<Process> {
     let folders = fs::read_dir("/proc").expect("/proc can be listed");
     folders
@@ -47,7 +49,6 @@ pub fn with_variable(variable: &str) -> Vec<Process> {
 }
 
 /// Whether a process of that id lives; a zombie does not.
-#[cfg(target_os = "linux")]
 pub fn is_alive(pid: i32) -> bool {
     // The state follows the program's name, which stands in parentheses and may hold anything.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {

@@ -110,10 +110,6 @@ pub struct Step(Json);
 impl Step {
     /// Gives a request of the agent an id of the test's choice: a string, a number, `null`, one that is in use.
     #[must_use]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "tests read better with json!(…) than with &json!(…)"
-    )]
     pub fn with_id(mut self, id: Json) -> Self {
         self.0["request"]["id"] = id;
         self
@@ -252,10 +248,6 @@ pub fn ask_permission(tool_call_id: &str, title: &str) -> Step {
 }
 
 /// Asks for permission with a tool call and options of the test's own.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "tests read better with json!(…) than with &json!(…)"
-)]
 pub fn ask_permission_with(tool_call: Json, options: Json) -> Step {
     request(
         "session/request_permission",

@@ -64,7 +64,7 @@ impl Grid {
                 "grid_line" => self.line(arguments),
                 "grid_scroll" => self.scroll(arguments),
                 "grid_cursor_goto" => {
-                    self.screen.cursor = (number(arguments, 1), number(arguments, 2))
+                    self.screen.cursor = (number(arguments, 1), number(arguments, 2));
                 }
                 "mode_change" => self.screen.mode = arguments.first().map(text).unwrap_or_default(),
                 "hl_attr_define" => self.define_highlight(arguments),
