@@ -499,7 +499,7 @@ vim.api.nvim_create_autocmd("User", {{
 fn command(home: &Path, setup: &Setup) -> Command {
     let Some(nvim) = std::env::var_os("AGENTCHAT_NVIM") else {
         panic!(
-            "$AGENTCHAT_NVIM names no Neovim: run `make test`, or AGENTCHAT_NVIM=$(scripts/deps.py neovim) cargo test"
+            "$AGENTCHAT_NVIM names no Neovim: run `make test`, or `scripts/test` with arguments of cargo test"
         );
     };
     let mut command = Command::new(nvim);
