@@ -59,9 +59,10 @@ mod tests {
 
     fn default_of(configured: &[&str], default: Option<&str>, found: &[&str]) -> String {
         let configured = configured.iter().map(|&name| (name.to_owned(), AgentSpec::default())).collect();
-        let (agents, default) = available(configured, default.map(str::to_owned), Path::new("/bin/agentchat"), |program| {
-            found.contains(&program)
-        });
+        let (agents, default) =
+            available(configured, default.map(str::to_owned), Path::new("/bin/agentchat"), |program| {
+                found.contains(&program)
+            });
         assert!(agents.contains_key(TOUR));
         default
     }

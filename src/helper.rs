@@ -2,7 +2,7 @@
 
 mod settings;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ struct Owner {
     core: Option<State>,
     settings: Settings,
     connections: BTreeMap<ConnId, Connection>,
-    timers: HashMap<TimerKey, Millis>,
+    timers: BTreeMap<TimerKey, Millis>,
     frames: Frames,
     from_lua: mpsc::UnboundedReceiver<FromLua>,
     from_agents: mpsc::Receiver<Vec<Event>>,
@@ -102,7 +102,7 @@ impl Owner {
             core: None,
             settings: Settings::default(),
             connections: BTreeMap::new(),
-            timers: HashMap::new(),
+            timers: BTreeMap::new(),
             frames: Frames::default(),
             from_lua,
             from_agents,

@@ -11,4 +11,5 @@ pub mod helper;
 pub mod logging;
 pub mod nvim;
 pub mod process;
+pub mod tour;
 pub mod view;

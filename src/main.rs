@@ -1,7 +1,7 @@
-//! The command line of agentchat.nvim.
+//! The program of agentchat.nvim; see the library's `cli` module.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    agentchat::cli::main()
 }

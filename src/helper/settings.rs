@@ -53,8 +53,9 @@ impl Settings {
 
     /// The core's part of it, and the names of all agents.
     pub(super) fn core_config(&self) -> (Config, Vec<String>) {
-        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("agentchat"));
-        let (agents, default_agent) = agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
+        let own = process::guard::own_executable().unwrap_or_else(|_| PathBuf::from("agentchat"));
+        let (agents, default_agent) =
+            agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
         let names = agents.keys().cloned().collect();
         (Config { agents, default_agent, timeouts: self.timeouts }, names)
     }
@@ -67,9 +68,5 @@ fn is_on_path(program: &str) -> bool {
 fn agent(spec: &Value) -> AgentSpec {
     let env = named(spec, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
     let words = |key: &str| array(spec, key).iter().filter_map(text).collect::<Vec<_>>();
-    AgentSpec {
-        command: [words("command"), words("args")].concat(),
-        env,
-        cwd: string(spec, "cwd").map(PathBuf::from),
-    }
+    AgentSpec { command: [words("command"), words("args")].concat(), env, cwd: string(spec, "cwd").map(PathBuf::from) }
 }

@@ -5,3 +5,4 @@ pub mod guard;
 mod lookup;
 
 pub use child::{AgentProcess, Exit, Spawn, SpawnError};
+pub use lookup::find_program;

@@ -5,10 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AgentCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest,
-    CloseSessionResponse, ContentBlock, Error, Implementation, InitializeRequest,
-    InitializeResponse, NewSessionRequest, NewSessionResponse, PromptRequest, SessionCapabilities,
-    SessionCloseCapabilities, SessionId,
+    AgentCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest, CloseSessionResponse, ContentBlock,
+    Error, Implementation, InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
+    SessionCapabilities, SessionCloseCapabilities, SessionId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -32,14 +31,7 @@ pub(super) struct Agent {
 
 impl Agent {
     pub(super) fn new(peer: Peer, pace: Pace) -> Self {
-        Self {
-            peer,
-            pace,
-            client: None,
-            sessions: HashMap::new(),
-            tasks: JoinSet::new(),
-            last_session: 0,
-        }
+        Self { peer, pace, client: None, sessions: HashMap::new(), tasks: JoinSet::new(), last_session: 0 }
     }
 
     /// Takes in one line. What is wrong with it is told to the client and costs nothing else.
@@ -50,10 +42,7 @@ impl Agent {
         }
         match serde_json::from_slice(line) {
             Ok(Value::Object(message)) => self.on_message(message).await,
-            Ok(_) => {
-                self.reject(Error::invalid_request(), "a message is a JSON object")
-                    .await
-            }
+            Ok(_) => self.reject(Error::invalid_request(), "a message is a JSON object").await,
             Err(error) => self.reject(Error::parse_error(), &error.to_string()).await,
         }
     }
@@ -97,8 +86,7 @@ impl Agent {
                 Ok(())
             }
             (_, id) => {
-                let error = Error::invalid_request()
-                    .data(json!("neither a request, a notification nor a response"));
+                let error = Error::invalid_request().data(json!("neither a request, a notification nor a response"));
                 let reply = self.peer.reply_to(id.unwrap_or(Value::Null));
                 reply.send::<Value>(Err(error)).await
             }
@@ -139,8 +127,7 @@ impl Agent {
         let request: InitializeRequest = decode(params)?;
         self.client = Some(request.client_capabilities);
         let sessions = SessionCapabilities::new().close(SessionCloseCapabilities::new());
-        let name = Implementation::new("agentchat-tour", env!("CARGO_PKG_VERSION"))
-            .title("Guide".to_owned());
+        let name = Implementation::new("agentchat-tour", env!("CARGO_PKG_VERSION")).title("Guide".to_owned());
         // Version 1 whatever the client asked for: it is the newest that the guide speaks.
         Ok(InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(AgentCapabilities::new().session_capabilities(sessions))
@@ -157,9 +144,7 @@ impl Agent {
         let (session, task) = Session::new(setting.clone());
         self.tasks.spawn(task);
         self.sessions.insert(setting.session.clone(), session);
-        reply
-            .send(Ok(NewSessionResponse::new(setting.session.clone())))
-            .await?;
+        reply.send(Ok(NewSessionResponse::new(setting.session.clone()))).await?;
         announce_commands(&setting).await
     }
 
@@ -186,15 +171,12 @@ impl Agent {
             Err(error) => return reply.send::<Value>(Err(error)).await,
         };
         let Some(session) = self.sessions.get(&request.session_id) else {
-            return reply
-                .send::<Value>(Err(Error::session_not_found(request.session_id)))
-                .await;
+            return reply.send::<Value>(Err(Error::session_not_found(request.session_id))).await;
         };
         match session.prompt(text_of(&request.prompt), reply) {
             Ok(()) => Ok(()),
             Err(reply) => {
-                let error = Error::invalid_request()
-                    .data(json!("too many prompts are waiting: cancel, or wait"));
+                let error = Error::invalid_request().data(json!("too many prompts are waiting: cancel, or wait"));
                 reply.send::<Value>(Err(error)).await
             }
         }
@@ -213,8 +195,7 @@ impl Agent {
 }
 
 fn decode<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
-    serde_json::from_value(params)
-        .map_err(|error| Error::invalid_params().data(json!(error.to_string())))
+    serde_json::from_value(params).map_err(|error| Error::invalid_params().data(json!(error.to_string())))
 }
 
 /// The client's error, or one that says that it sent something else.
@@ -234,12 +215,6 @@ fn text_of(prompt: &[ContentBlock]) -> String {
 
 /// An id that no other session of any guide has had.
 fn session_id(number: u64) -> SessionId {
-    let started = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    SessionId::new(format!(
-        "tour-{:x}-{:x}-{number}",
-        started.as_millis(),
-        std::process::id()
-    ))
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    SessionId::new(format!("tour-{:x}-{:x}-{number}", started.as_millis(), std::process::id()))
 }

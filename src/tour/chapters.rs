@@ -2,12 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_client_protocol_schema::v1::PermissionOptionKind::{
-    AllowAlways, AllowOnce, RejectAlways, RejectOnce,
-};
-use agent_client_protocol_schema::v1::{
-    AvailableCommand, SessionInfoUpdate, SessionUpdate, ToolCallUpdate,
-};
+use agent_client_protocol_schema::v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+use agent_client_protocol_schema::v1::{AvailableCommand, SessionInfoUpdate, SessionUpdate, ToolCallUpdate};
 use similar::TextDiff;
 
 use super::disk;
@@ -58,10 +54,7 @@ impl Chapter {
             None => prompt.trim_end_matches(['.', '!', '?']),
         };
         let word = word.trim_matches(['`', '"', '\'']).to_lowercase();
-        WORDS
-            .iter()
-            .find(|(name, _)| *name == word)
-            .map(|&(_, chapter)| chapter)
+        WORDS.iter().find(|(name, _)| *name == word).map(|&(_, chapter)| chapter)
     }
 }
 
@@ -113,9 +106,7 @@ async fn not_understood(stage: &mut Stage<'_>, prompt: &str) -> Played {
     let opening = if prompt.trim().is_empty() {
         "There was no text in that prompt, and text is all I can read.".to_owned()
     } else {
-        format!(
-            "I read from a script, so {said} is beyond me. A real agent would take it from here."
-        )
+        format!("I read from a script, so {said} is beyond me. A real agent would take it from here.")
     };
     stage.say(&format!("{opening}\n\n{MENU}")).await
 }
@@ -123,9 +114,7 @@ async fn not_understood(stage: &mut Stage<'_>, prompt: &str) -> Played {
 async fn tour(stage: &mut Stage<'_>, project: &Project) -> Played {
     stage.memory.greeted = true;
     let title = SessionInfoUpdate::new().title("A guided tour".to_owned());
-    stage
-        .update(SessionUpdate::SessionInfoUpdate(title))
-        .await?;
+    stage.update(SessionUpdate::SessionInfoUpdate(title)).await?;
     stage
         .think(
             "Somebody is here for the tour. First a greeting and the keys they need. Then I read something of theirs, \
@@ -133,11 +122,7 @@ async fn tour(stage: &mut Stage<'_>, project: &Project) -> Played {
         )
         .await?;
     stage.say(WELCOME).await?;
-    let steps = [
-        "Read a file of the project",
-        "Propose an edit and ask",
-        "Run a command and ask",
-    ];
+    let steps = ["Read a file of the project", "Propose an edit and ask", "Run a command and ask"];
     stage.plan(&steps.map(str::to_owned)).await?;
     let known = read(stage, project).await?;
     stage.begin_step(1).await?;
@@ -151,9 +136,7 @@ async fn tour(stage: &mut Stage<'_>, project: &Project) -> Played {
 /// Reads the project's showcase; gives its path and text.
 async fn read(stage: &mut Stage<'_>, project: &Project) -> Played<Option<(PathBuf, String)>> {
     let Some(path) = project.showcase() else {
-        stage
-            .say("I see no text file in this folder, so there is nothing to read. On to the next step.")
-            .await?;
+        stage.say("I see no text file in this folder, so there is nothing to read. On to the next step.").await?;
         return Ok(None);
     };
     let name = project.name_of(path);
@@ -162,19 +145,13 @@ async fn read(stage: &mut Stage<'_>, project: &Project) -> Played<Option<(PathBu
             .say("This editor does not offer to read files for me (`fs/read_text_file`), so I read from the disk.")
             .await?;
     }
-    match stage
-        .read(path, &name, |text| project.line_of_interest(text))
-        .await?
-    {
+    match stage.read(path, &name, |text| project.line_of_interest(text)).await? {
         Ok(text) => {
             stage.say(&describe(project, path, &name, &text)).await?;
             Ok(Some((path.to_owned(), text)))
         }
         Err(reason) => {
-            let said = format!(
-                "I could not read {}: {reason}. I go on without it.",
-                inline_code(&name)
-            );
+            let said = format!("I could not read {}: {reason}. I go on without it.", inline_code(&name));
             stage.say(&said).await?;
             Ok(None)
         }
@@ -185,13 +162,7 @@ fn describe(project: &Project, path: &Path, name: &str, text: &str) -> String {
     let language = match path.extension().and_then(|extension| extension.to_str()) {
         Some("py") => "python",
         Some("md") => "markdown",
-        Some(extension)
-            if extension
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric()) =>
-        {
-            extension
-        }
+        Some(extension) if extension.chars().all(|letter| letter.is_ascii_alphanumeric()) => extension,
         _ => "",
     };
     let first = project.line_of_interest(text);
@@ -206,11 +177,7 @@ fn describe(project: &Project, path: &Path, name: &str, text: &str) -> String {
 }
 
 /// Finds something to mend, asks, and does it. `known` is what this turn has read already.
-async fn edit(
-    stage: &mut Stage<'_>,
-    project: &Project,
-    known: Option<(PathBuf, String)>,
-) -> Played {
+async fn edit(stage: &mut Stage<'_>, project: &Project, known: Option<(PathBuf, String)>) -> Played {
     let Some(mend) = find_mend(stage, project, known).await? else {
         return stage
             .say("I find nothing left to mend here. Undo one of my edits if you want to see it again.\n")
@@ -233,12 +200,8 @@ async fn edit(
     let name = inline_code(&project.name_of(&mend.path));
     let said = match stage.apply(&call, &mend).await? {
         Ok(()) if mend.old.is_none() => format!("Done: {name} is there now.\n"),
-        Ok(()) => format!(
-            "Done: {name} is changed. If you have it open, one `u` there takes my edit back.\n"
-        ),
-        Err(reason) => format!(
-            "The edit of {name} was **not** made: {reason}. Say `edit`, and I look again.\n"
-        ),
+        Ok(()) => format!("Done: {name} is changed. If you have it open, one `u` there takes my edit back.\n"),
+        Err(reason) => format!("The edit of {name} was **not** made: {reason}. Say `edit`, and I look again.\n"),
     };
     stage.say(&said).await
 }
@@ -271,10 +234,7 @@ async fn find_mend(
 fn unified_diff(project: &Project, mend: &Mend) -> String {
     let name = project.name_of(&mend.path);
     let old = mend.old.as_deref().unwrap_or_default();
-    let diff = TextDiff::from_lines(old, &mend.new)
-        .unified_diff()
-        .header(&name, &name)
-        .to_string();
+    let diff = TextDiff::from_lines(old, &mend.new).unified_diff().header(&name, &name).to_string();
     code_block("diff", diff.lines())
 }
 
@@ -289,11 +249,7 @@ async fn run(stage: &mut Stage<'_>, project: &Project) -> Played {
         );
         return stage.say(&said).await;
     }
-    let why = if command.checks_sample {
-        "The project brings its own checks"
-    } else {
-        "A command that only looks"
-    };
+    let why = if command.checks_sample { "The project brings its own checks" } else { "A command that only looks" };
     stage.say(&format!("{why}: {line}.\n")).await?;
     let proposal = stage.propose_command(&command).await?;
     let call = proposal.tool_call_id.clone();
@@ -312,9 +268,7 @@ async fn run(stage: &mut Stage<'_>, project: &Project) -> Played {
             };
             let verdict = match (command.checks_sample, ran.code) {
                 (true, Some(0)) => " All checks pass.",
-                (true, Some(1)) => {
-                    " A check fails as long as the fraction is upside down: say `edit`."
-                }
+                (true, Some(1)) => " A check fails as long as the fraction is upside down: say `edit`.",
                 _ => "",
             };
             format!("{end}{last_line}.{verdict}\n")
@@ -325,11 +279,7 @@ async fn run(stage: &mut Stage<'_>, project: &Project) -> Played {
 }
 
 /// Asks, unless the user has decided for the whole session. When the answer is no, the call is ended and the user told.
-async fn permitted(
-    stage: &mut Stage<'_>,
-    action: Action,
-    proposal: ToolCallUpdate,
-) -> Played<bool> {
+async fn permitted(stage: &mut Stage<'_>, action: Action, proposal: ToolCallUpdate) -> Played<bool> {
     let call = proposal.tool_call_id.clone();
     let no = match stage.memory.habit(action) {
         Habit::Ask => {
@@ -346,14 +296,10 @@ async fn permitted(
             }
         }
         Habit::Allow => {
-            stage
-                .say("You have allowed this for the whole session, so I do not ask again.\n")
-                .await?;
+            stage.say("You have allowed this for the whole session, so I do not ask again.\n").await?;
             return Ok(true);
         }
-        Habit::Refuse => {
-            "You have ruled this out for the whole session, so I leave it.\n".to_owned()
-        }
+        Habit::Refuse => "You have ruled this out for the whole session, so I leave it.\n".to_owned(),
     };
     stage.fail(&call, "declined").await?;
     stage.say(&no).await?;
@@ -369,9 +315,7 @@ async fn ask(stage: &mut Stage<'_>) -> Played {
         )
         .await?;
     let about = "This does nothing at all, whatever you answer.";
-    let proposal = stage
-        .propose_nothing("Do nothing, carefully", about)
-        .await?;
+    let proposal = stage.propose_nothing("Do nothing, carefully", about).await?;
     let call = proposal.tool_call_id.clone();
     let options = [
         (AllowOnce, "Yes, once"),
@@ -391,9 +335,7 @@ async fn ask(stage: &mut Stage<'_>) -> Played {
             "You allowed it **always**: for an edit or a command I would not ask again in this session.\n".to_owned()
         }
         Decision::Option(RejectOnce) => "You said **no**: I would leave it, and ask again next time.\n".to_owned(),
-        Decision::Option(_) => {
-            "You said **never**: I would not even ask again in this session.\n".to_owned()
-        }
+        Decision::Option(_) => "You said **never**: I would not even ask again in this session.\n".to_owned(),
         Decision::Unusable(reason) => format!("I got no usable answer: {reason}. I take that for a no.\n"),
     };
     stage.say(&said).await

@@ -10,18 +10,14 @@ const LARGEST_FILE: u64 = 1024 * 1024;
 /// The text of a file. `Err` holds the reason for the user.
 pub(super) async fn read_text(path: &Path) -> Result<String, String> {
     // Asked before opening: a FIFO would block.
-    let meta = fs::metadata(path)
-        .await
-        .map_err(|error| error.to_string())?;
+    let meta = fs::metadata(path).await.map_err(|error| error.to_string())?;
     if !meta.is_file() {
         return Err("it is not a regular file".to_owned());
     }
     if meta.len() > LARGEST_FILE {
         return Err(format!("it is larger than {LARGEST_FILE} bytes"));
     }
-    fs::read_to_string(path)
-        .await
-        .map_err(|error| error.to_string())
+    fs::read_to_string(path).await.map_err(|error| error.to_string())
 }
 
 /// Whether something has this name already.

@@ -19,10 +19,7 @@ pub(super) enum Line {
 ///
 /// # Errors
 /// Those of the stream.
-pub(super) async fn next_line<R: AsyncBufRead + Unpin>(
-    input: &mut R,
-    limit: usize,
-) -> io::Result<Line> {
+pub(super) async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, limit: usize) -> io::Result<Line> {
     let mut line = Vec::new();
     let mut too_long = false;
     loop {
@@ -44,11 +41,7 @@ pub(super) async fn next_line<R: AsyncBufRead + Unpin>(
         }
         input.consume(newline.map_or(end, |at| at + 1));
         if newline.is_some() {
-            return Ok(if too_long {
-                Line::TooLong
-            } else {
-                Line::Whole(line)
-            });
+            return Ok(if too_long { Line::TooLong } else { Line::Whole(line) });
         }
     }
 }
@@ -78,16 +71,7 @@ mod tests {
     async fn a_long_line_costs_only_itself() -> io::Result<()> {
         for buffer in [1, 3, 64] {
             let lines = lines_of(b"one\n\nmuch too long\ntwo\nlast", buffer, 5).await?;
-            assert_eq!(
-                lines,
-                [
-                    whole("one"),
-                    whole(""),
-                    Line::TooLong,
-                    whole("two"),
-                    whole("last")
-                ]
-            );
+            assert_eq!(lines, [whole("one"), whole(""), Line::TooLong, whole("two"), whole("last")]);
         }
         Ok(())
     }

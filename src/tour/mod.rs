@@ -50,9 +50,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 #[derive(Debug, thiserror::Error)]
 pub enum TourError {
     /// The client's messages cannot be read.
-    #[error(
-        "The guided tour cannot read from its editor: {0}. Restart it with :AgentChat restart."
-    )]
+    #[error("The guided tour cannot read from its editor: {0}. Restart it with :AgentChat restart.")]
     Read(#[source] io::Error),
     /// Messages cannot be sent to the client, for another reason than that it is gone.
     #[error("The guided tour cannot write to its editor: {0}. Restart it with :AgentChat restart.")]
@@ -101,10 +99,7 @@ where
 async fn serve<I: AsyncRead + Unpin>(agent: &mut Agent, input: I) -> Result<(), TourError> {
     let mut input = BufReader::new(input);
     loop {
-        let sent = match next_line(&mut input, LONGEST_LINE)
-            .await
-            .map_err(TourError::Read)?
-        {
+        let sent = match next_line(&mut input, LONGEST_LINE).await.map_err(TourError::Read)? {
             Line::Whole(line) => agent.on_line(&line).await,
             Line::TooLong => agent.on_too_long(LONGEST_LINE).await,
             Line::End => return Ok(()),
@@ -116,10 +111,7 @@ async fn serve<I: AsyncRead + Unpin>(agent: &mut Agent, input: I) -> Result<(), 
     }
 }
 
-async fn write_lines<O: AsyncWrite + Unpin>(
-    mut lines: mpsc::Receiver<String>,
-    mut output: O,
-) -> Result<(), TourError> {
+async fn write_lines<O: AsyncWrite + Unpin>(mut lines: mpsc::Receiver<String>, mut output: O) -> Result<(), TourError> {
     while let Some(mut line) = lines.recv().await {
         line.push('\n');
         let written = async {

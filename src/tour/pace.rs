@@ -26,19 +26,12 @@ impl Pace {
 
     /// The pace for a factor; what is not a number or negative is the natural pace.
     pub fn new(factor: f64) -> Self {
-        if factor.is_finite() && factor >= 0.0 {
-            Self(factor.min(SLOWEST))
-        } else {
-            Self::NATURAL
-        }
+        if factor.is_finite() && factor >= 0.0 { Self(factor.min(SLOWEST)) } else { Self::NATURAL }
     }
 
     /// The factor in `AGENTCHAT_TOUR_PACE`; the natural pace when it is unset or not a number.
     pub fn from_env() -> Self {
-        std::env::var(PACE_VARIABLE)
-            .ok()
-            .and_then(|text| text.trim().parse().ok())
-            .map_or(Self::NATURAL, Self::new)
+        std::env::var(PACE_VARIABLE).ok().and_then(|text| text.trim().parse().ok()).map_or(Self::NATURAL, Self::new)
     }
 
     /// Waits between two chunks of text.

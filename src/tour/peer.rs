@@ -45,24 +45,16 @@ pub(super) struct Peer {
 impl Peer {
     /// A peer whose lines (JSON, without `\n`) go into `out`.
     pub(super) fn new(out: mpsc::Sender<String>) -> Self {
-        Self {
-            out,
-            waiting: Arc::default(),
-        }
+        Self { out, waiting: Arc::default() }
     }
 
     /// Sends a notification.
     pub(super) async fn notify<P: Serialize>(&self, method: &str, params: &P) -> Result<(), Gone> {
-        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
-            .await
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
     /// Sends a request; its answer can be waited for, or dropped when nobody cares.
-    pub(super) async fn start_request<P: Serialize, R>(
-        &self,
-        method: &str,
-        params: &P,
-    ) -> Result<Answer<R>, Gone> {
+    pub(super) async fn start_request<P: Serialize, R>(&self, method: &str, params: &P) -> Result<Answer<R>, Gone> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut waiting = self.waiting.lock();
@@ -71,12 +63,8 @@ impl Peer {
             waiting.answers.insert(id, sender);
             id
         };
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await?;
-        Ok(Answer {
-            receiver,
-            result: PhantomData,
-        })
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+        Ok(Answer { receiver, result: PhantomData })
     }
 
     /// Sends a request and waits for its result.
@@ -90,9 +78,7 @@ impl Peer {
 
     /// Takes in the client's answer to one of our requests. One that nobody waits for is not an error.
     pub(super) fn answered(&self, id: &Value, answer: AnswerResult) {
-        let sender = id
-            .as_i64()
-            .and_then(|id| self.waiting.lock().answers.remove(&id));
+        let sender = id.as_i64().and_then(|id| self.waiting.lock().answers.remove(&id));
         if let Some(sender) = sender {
             if sender.send(answer).is_err() {
                 tracing::debug!(%id, "an answer came after the turn that had asked");
@@ -104,10 +90,7 @@ impl Peer {
 
     /// The means to answer the client's request `id` exactly once.
     pub(super) fn reply_to(&self, id: Value) -> Reply {
-        Reply {
-            out: self.out.clone(),
-            id: Some(id),
-        }
+        Reply { out: self.out.clone(), id: Some(id) }
     }
 
     /// Ends all waiting for answers with [`Gone`].
@@ -130,8 +113,7 @@ impl<R: DeserializeOwned> Answer<R> {
     /// Waits for it. Nothing is lost when the waiting is given up: it can be waited for again.
     pub(super) async fn wait(&mut self) -> Result<R, RequestError> {
         let answer = (&mut self.receiver).await.map_err(|_| Gone)?;
-        serde_json::from_value(answer.map_err(RequestError::Refused)?)
-            .map_err(RequestError::Malformed)
+        serde_json::from_value(answer.map_err(RequestError::Refused)?).map_err(RequestError::Malformed)
     }
 }
 
@@ -156,8 +138,7 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            let error =
-                Error::internal_error().data(json!("the guide stopped before it could answer"));
+            let error = Error::internal_error().data(json!("the guide stopped before it could answer"));
             // A queue that is full belongs to a client that has not read for long, and now is being left.
             if self.out.try_send(response::<()>(&id, Err(error))).is_err() {
                 tracing::debug!(%id, "no way left to answer");

@@ -1,8 +1,6 @@
 //! Asking the user: what for, the answers on offer, what an answer means.
 
-use agent_client_protocol_schema::v1::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind,
-};
+use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionId, PermissionOptionKind};
 
 /// What the user wants for one kind of action in this session.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -24,18 +22,10 @@ impl Action {
     /// The answers to offer. "Always" and "never" hold as long as the session.
     pub(super) fn options(self) -> Options {
         let names = match self {
-            Self::Edit => [
-                "Make this edit",
-                "Make all edits of this session",
-                "Leave it",
-                "No edits in this session",
-            ],
-            Self::Command => [
-                "Run it",
-                "Run all commands of this session",
-                "Do not run it",
-                "No commands in this session",
-            ],
+            Self::Edit => ["Make this edit", "Make all edits of this session", "Leave it", "No edits in this session"],
+            Self::Command => {
+                ["Run it", "Run all commands of this session", "Do not run it", "No commands in this session"]
+            }
         };
         let [once, always, not_now, never] = names;
         [
@@ -76,10 +66,7 @@ pub(super) enum Decision {
 impl Decision {
     /// The decision for the option that the client names.
     pub(super) fn of_answer(options: &Options, chosen: &PermissionOptionId) -> Self {
-        match options
-            .iter()
-            .find(|&&(kind, _)| option_id(kind) == *chosen)
-        {
+        match options.iter().find(|&&(kind, _)| option_id(kind) == *chosen) {
             Some(&(kind, _)) => Self::Option(kind),
             None => Self::Unusable(format!("the answer names the unknown option \"{chosen}\"")),
         }
@@ -87,9 +74,6 @@ impl Decision {
 
     /// Whether the action may be done.
     pub(super) fn allows(&self) -> bool {
-        matches!(
-            self,
-            Self::Option(PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways)
-        )
+        matches!(self, Self::Option(PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways))
     }
 }

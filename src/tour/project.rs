@@ -89,14 +89,8 @@ impl Command {
 impl Project {
     /// Looks at the folder `root`. What cannot be read counts as not there. Blocks on the file system.
     pub(super) fn survey(root: &Path) -> Self {
-        let sample = ["gravity.py", "test_gravity.py"]
-            .iter()
-            .all(|name| root.join(name).is_file());
-        let showcase = if sample {
-            Some(root.join("gravity.py"))
-        } else {
-            first_text_file(root)
-        };
+        let sample = ["gravity.py", "test_gravity.py"].iter().all(|name| root.join(name).is_file());
+        let showcase = if sample { Some(root.join("gravity.py")) } else { first_text_file(root) };
         Self {
             root: root.to_owned(),
             sample,
@@ -107,12 +101,7 @@ impl Project {
 
     /// A folder of which nothing is known.
     pub(super) fn empty(root: &Path) -> Self {
-        Self {
-            root: root.to_owned(),
-            sample: false,
-            showcase: None,
-            git: false,
-        }
+        Self { root: root.to_owned(), sample: false, showcase: None, git: false }
     }
 
     /// The file worth reading first.
@@ -122,19 +111,13 @@ impl Project {
 
     /// `path` as the user would name it.
     pub(super) fn name_of(&self, path: &Path) -> String {
-        path.strip_prefix(&self.root)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 
     /// The files an edit may be proposed in, best first. [`Project::mend`] decides once their text is known.
     pub(super) fn mendable(&self) -> Vec<PathBuf> {
         let fixes = FIXES.iter().filter(|_| self.sample).map(|fix| fix.file);
-        fixes
-            .chain([NOTES_FILE])
-            .map(|name| self.root.join(name))
-            .collect()
+        fixes.chain([NOTES_FILE]).map(|name| self.root.join(name)).collect()
     }
 
     /// The edit to propose in one of [`Project::mendable`], whose text is `text` (`None`: it does not exist).
@@ -163,10 +146,7 @@ impl Project {
     pub(super) fn command(&self) -> Command {
         let (program, args): (_, &[_]) = if self.sample {
             // -B, so that no __pycache__ is left behind.
-            (
-                if cfg!(windows) { "python" } else { "python3" },
-                &["-B", "test_gravity.py"],
-            )
+            (if cfg!(windows) { "python" } else { "python3" }, &["-B", "test_gravity.py"])
         } else if self.git {
             ("git", &["--no-pager", "status", "--short", "--branch"])
         } else if cfg!(windows) {
@@ -174,11 +154,7 @@ impl Project {
         } else {
             ("ls", &["-l"])
         };
-        Command {
-            program,
-            args,
-            checks_sample: self.sample,
-        }
+        Command { program, args, checks_sample: self.sample }
     }
 
     /// The line of the showcase worth pointing at, 1-based.
@@ -204,11 +180,7 @@ fn create_notes(path: &Path) -> Mend {
 
 fn tick_notes(path: &Path, text: &str) -> Option<Mend> {
     let at = text.find(OPEN_BOX)?;
-    let item = text[at + OPEN_BOX.len()..]
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim();
+    let item = text[at + OPEN_BOX.len()..].lines().next().unwrap_or_default().trim();
     Some(Mend {
         path: path.to_owned(),
         old: Some(text.to_owned()),
@@ -233,19 +205,13 @@ fn first_text_file(root: &Path) -> Option<PathBuf> {
         .filter(|name| !name.starts_with('.') && name != NOTES_FILE)
         .collect();
     names.sort_by_key(|name| (!name.to_lowercase().starts_with("readme"), name.clone()));
-    names
-        .into_iter()
-        .map(|name| root.join(name))
-        .find(|path| is_text(path))
+    names.into_iter().map(|name| root.join(name)).find(|path| is_text(path))
 }
 
 fn is_text(path: &Path) -> bool {
     // Asked before opening: a FIFO would block.
-    let small_file = fs::metadata(path)
-        .is_ok_and(|meta| meta.is_file() && (1..=LARGEST_FILE).contains(&meta.len()));
-    small_file
-        && fs::read_to_string(path)
-            .is_ok_and(|text| !text.contains('\0') && !text.trim().is_empty())
+    let small_file = fs::metadata(path).is_ok_and(|meta| meta.is_file() && (1..=LARGEST_FILE).contains(&meta.len()));
+    small_file && fs::read_to_string(path).is_ok_and(|text| !text.contains('\0') && !text.trim().is_empty())
 }
 
 #[cfg(test)]
@@ -269,16 +235,9 @@ mod tests {
             let text = fs::read_to_string(path)?;
             let mend = project.mend(path, Some(&text)).ok_or("nothing to mend")?;
             let changed: Vec<_> = text.lines().zip(mend.new.lines()).enumerate().collect();
-            let first = changed
-                .iter()
-                .position(|(_, (old, new))| old != new)
-                .ok_or("no change")?;
+            let first = changed.iter().position(|(_, (old, new))| old != new).ok_or("no change")?;
             assert_eq!(mend.line as usize, first + 1);
-            assert_eq!(
-                project.mend(path, Some(&mend.new)),
-                None,
-                "a mended file is left alone"
-            );
+            assert_eq!(project.mend(path, Some(&mend.new)), None, "a mended file is left alone");
         }
         Ok(())
     }
@@ -313,15 +272,9 @@ mod tests {
         fs::write(root.join(".hidden"), b"secret")?;
         assert_eq!(Project::survey(root).showcase(), None);
         fs::write(root.join("main.lua"), b"return 1")?;
-        assert_eq!(
-            Project::survey(root).showcase(),
-            Some(&*root.join("main.lua"))
-        );
+        assert_eq!(Project::survey(root).showcase(), Some(&*root.join("main.lua")));
         fs::write(root.join("readme.txt"), b"hello")?;
-        assert_eq!(
-            Project::survey(root).showcase(),
-            Some(&*root.join("readme.txt"))
-        );
+        assert_eq!(Project::survey(root).showcase(), Some(&*root.join("readme.txt")));
         Ok(())
     }
 

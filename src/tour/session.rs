@@ -1,8 +1,7 @@
 //! One session: its prompts one after the other, each of which a cancel can end.
 
 use agent_client_protocol_schema::v1::{
-    AvailableCommandsUpdate, CLIENT_METHOD_NAMES, PromptResponse, SessionNotification,
-    SessionUpdate, StopReason,
+    AvailableCommandsUpdate, CLIENT_METHOD_NAMES, PromptResponse, SessionNotification, SessionUpdate, StopReason,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -32,23 +31,14 @@ impl Session {
     /// A session, and the task that plays it.
     pub(super) fn new(setting: Setting) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (prompts, waiting) = mpsc::channel(MOST_WAITING_PROMPTS);
-        let session = Self {
-            prompts,
-            cancel: CancellationToken::new(),
-        };
+        let session = Self { prompts, cancel: CancellationToken::new() };
         (session, play(setting, waiting))
     }
 
     /// Has the prompt answered when its turn has come; gives the duty back when too many wait.
     pub(super) fn prompt(&self, text: String, reply: Reply) -> Result<(), Reply> {
-        let prompt = Prompt {
-            text,
-            reply,
-            cancelled: self.cancel.child_token(),
-        };
-        self.prompts
-            .try_send(prompt)
-            .map_err(|error| error.into_inner().reply)
+        let prompt = Prompt { text, reply, cancelled: self.cancel.child_token() };
+        self.prompts.try_send(prompt).map_err(|error| error.into_inner().reply)
     }
 
     /// Cancels the running turn and the prompts that wait, but none that comes later.
@@ -90,8 +80,5 @@ pub(super) async fn announce_commands(setting: &Setting) -> Result<(), Gone> {
     let commands = AvailableCommandsUpdate::new(chapters::commands());
     let update = SessionUpdate::AvailableCommandsUpdate(commands);
     let notification = SessionNotification::new(setting.session.clone(), update);
-    setting
-        .peer
-        .notify(CLIENT_METHOD_NAMES.session_update, &notification)
-        .await
+    setting.peer.notify(CLIENT_METHOD_NAMES.session_update, &notification).await
 }

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
-    CLIENT_METHOD_NAMES, ClientCapabilities, Content, ContentChunk, Diff, MessageId,
-    PermissionOptionKind, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest,
-    ReadTextFileResponse, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionId, SessionNotification, SessionUpdate, ToolCall,
-    ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind, WriteTextFileRequest,
+    CLIENT_METHOD_NAMES, ClientCapabilities, Content, ContentChunk, Diff, MessageId, PermissionOptionKind, Plan,
+    PlanEntry, PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest, ReadTextFileResponse, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionNotification, SessionUpdate, ToolCall,
+    ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    WriteTextFileRequest,
 };
 use serde_json::{Value, json};
 
@@ -87,13 +86,7 @@ pub(super) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub(super) fn new(setting: &'a Setting, memory: &'a mut Memory) -> Self {
-        Self {
-            setting,
-            memory,
-            plan: Vec::new(),
-            open_calls: Vec::new(),
-            terminals: Terminals::default(),
-        }
+        Self { setting, memory, plan: Vec::new(), open_calls: Vec::new(), terminals: Terminals::default() }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -106,8 +99,7 @@ impl<'a> Stage<'a> {
 
     /// Streams a message in Markdown.
     pub(super) async fn say(&mut self, markdown: &str) -> Played {
-        self.stream(markdown, SessionUpdate::AgentMessageChunk)
-            .await
+        self.stream(markdown, SessionUpdate::AgentMessageChunk).await
     }
 
     /// Streams a thought.
@@ -126,8 +118,7 @@ impl<'a> Stage<'a> {
         self.memory.last_message += 1;
         let id = MessageId::new(format!("message-{}", self.memory.last_message));
         for chunk in text::chunks(markdown) {
-            self.update(kind(ContentChunk::new(chunk.into()).message_id(id.clone())))
-                .await?;
+            self.update(kind(ContentChunk::new(chunk.into()).message_id(id.clone()))).await?;
             self.setting.pace.chunk().await;
         }
         Ok(())
@@ -135,9 +126,7 @@ impl<'a> Stage<'a> {
 
     /// Shows a plan, its first step under way.
     pub(super) async fn plan(&mut self, steps: &[String]) -> Played {
-        let entry = |step: &String| {
-            PlanEntry::new(step, PlanEntryPriority::Medium, PlanEntryStatus::Pending)
-        };
+        let entry = |step: &String| PlanEntry::new(step, PlanEntryPriority::Medium, PlanEntryStatus::Pending);
         self.plan = steps.iter().map(entry).collect();
         self.begin_step(0).await
     }
@@ -157,8 +146,7 @@ impl<'a> Stage<'a> {
     }
 
     async fn show_plan(&self) -> Played {
-        self.update(SessionUpdate::Plan(Plan::new(self.plan.clone())))
-            .await
+        self.update(SessionUpdate::Plan(Plan::new(self.plan.clone()))).await
     }
 
     /// Reads a file, through the client when it offers that. `Err` holds the reason for the user.
@@ -179,9 +167,7 @@ impl<'a> Stage<'a> {
         self.setting.pace.breath().await;
         let text = if self.client().fs.read_text_file {
             let params = ReadTextFileRequest::new(self.setting.session.clone(), path);
-            let answer = self
-                .request(CLIENT_METHOD_NAMES.fs_read_text_file, &params)
-                .await?;
+            let answer = self.request(CLIENT_METHOD_NAMES.fs_read_text_file, &params).await?;
             answer.map(|response: ReadTextFileResponse| response.content)
         } else {
             disk::read_text(path).await
@@ -190,11 +176,8 @@ impl<'a> Stage<'a> {
         match &text {
             Ok(text) => {
                 let lines = format!("{} lines", text.lines().count());
-                let fields = fields
-                    .content(vec![text_content(lines)])
-                    .locations(vec![location(path, point(text))]);
-                self.end_call(&call, ToolCallStatus::Completed, fields)
-                    .await?;
+                let fields = fields.content(vec![text_content(lines)]).locations(vec![location(path, point(text))]);
+                self.end_call(&call, ToolCallStatus::Completed, fields).await?;
             }
             Err(reason) => {
                 let fields = fields.content(vec![text_content(reason.clone())]);
@@ -221,17 +204,12 @@ impl<'a> Stage<'a> {
         let id = self.next_call();
         let mut call = ToolCall::new(id.clone(), command.line());
         call.kind = ToolKind::Execute;
-        call.raw_input =
-            Some(json!({"command": command.program, "args": command.args, "cwd": self.folder()}));
+        call.raw_input = Some(json!({"command": command.program, "args": command.args, "cwd": self.folder()}));
         self.show_proposal(call).await
     }
 
     /// Shows a tool call that only exists to be asked about.
-    pub(super) async fn propose_nothing(
-        &mut self,
-        title: &str,
-        about: &str,
-    ) -> Played<ToolCallUpdate> {
+    pub(super) async fn propose_nothing(&mut self, title: &str, about: &str) -> Played<ToolCallUpdate> {
         let id = self.next_call();
         let mut call = ToolCall::new(id.clone(), title);
         call.kind = ToolKind::Other;
@@ -255,19 +233,14 @@ impl<'a> Stage<'a> {
     }
 
     /// Asks the user about a proposal.
-    pub(super) async fn ask(
-        &mut self,
-        proposal: ToolCallUpdate,
-        options: &Options,
-    ) -> Played<Decision> {
+    pub(super) async fn ask(&mut self, proposal: ToolCallUpdate, options: &Options) -> Played<Decision> {
         let session = self.setting.session.clone();
         let params = RequestPermissionRequest::new(session, proposal, permission::encode(options));
         let method = CLIENT_METHOD_NAMES.session_request_permission;
         let chosen = match self.request(method, &params).await? {
-            Ok(RequestPermissionResponse {
-                outcome: RequestPermissionOutcome::Selected(selected),
-                ..
-            }) => selected.option_id,
+            Ok(RequestPermissionResponse { outcome: RequestPermissionOutcome::Selected(selected), .. }) => {
+                selected.option_id
+            }
             // Whoever answers so has cancelled the turn, even when their session/cancel comes later or not at all.
             Ok(_) => return Err(Interrupted::Cancelled),
             Err(reason) => return Ok(Decision::Unusable(reason)),
@@ -276,20 +249,10 @@ impl<'a> Stage<'a> {
     }
 
     /// Writes the edit through the client and ends its call. `Err` holds the reason for the user.
-    pub(super) async fn apply(
-        &mut self,
-        call: &ToolCallId,
-        mend: &Mend,
-    ) -> Played<Result<(), String>> {
+    pub(super) async fn apply(&mut self, call: &ToolCallId, mend: &Mend) -> Played<Result<(), String>> {
         self.progress(call).await?;
-        let params = WriteTextFileRequest::new(
-            self.setting.session.clone(),
-            mend.path.clone(),
-            mend.new.clone(),
-        );
-        let answer = self
-            .request(CLIENT_METHOD_NAMES.fs_write_text_file, &params)
-            .await?;
+        let params = WriteTextFileRequest::new(self.setting.session.clone(), mend.path.clone(), mend.new.clone());
+        let answer = self.request(CLIENT_METHOD_NAMES.fs_write_text_file, &params).await?;
         // The result is {} or null, depending on the client.
         let written = answer.map(|_: Value| ());
         match &written {
@@ -308,8 +271,7 @@ impl<'a> Stage<'a> {
 
     /// Ends the call as done.
     pub(super) async fn complete(&mut self, call: &ToolCallId) -> Played {
-        self.end_call(call, ToolCallStatus::Completed, ToolCallUpdateFields::new())
-            .await
+        self.end_call(call, ToolCallStatus::Completed, ToolCallUpdateFields::new()).await
     }
 
     pub(super) async fn progress(&mut self, call: &ToolCallId) -> Played {
@@ -329,11 +291,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    pub(super) async fn update_call(
-        &self,
-        call: &ToolCallId,
-        fields: ToolCallUpdateFields,
-    ) -> Played {
+    pub(super) async fn update_call(&self, call: &ToolCallId, fields: ToolCallUpdateFields) -> Played {
         let update = ToolCallUpdate::new(call.clone(), fields);
         self.update(SessionUpdate::ToolCallUpdate(update)).await
     }

@@ -1,10 +1,9 @@
 //! Commands in terminals of the client.
 
 use agent_client_protocol_schema::v1::{
-    CLIENT_METHOD_NAMES, CreateTerminalRequest, CreateTerminalResponse, ReleaseTerminalRequest,
-    SessionId, Terminal, TerminalId, TerminalOutputRequest, TerminalOutputResponse,
-    ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdateFields, WaitForTerminalExitRequest,
-    WaitForTerminalExitResponse,
+    CLIENT_METHOD_NAMES, CreateTerminalRequest, CreateTerminalResponse, ReleaseTerminalRequest, SessionId, Terminal,
+    TerminalId, TerminalOutputRequest, TerminalOutputResponse, ToolCallContent, ToolCallId, ToolCallStatus,
+    ToolCallUpdateFields, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
 };
 use serde_json::Value;
 
@@ -36,61 +35,36 @@ pub(super) struct Terminals {
 impl Stage<'_> {
     /// Runs the command in a terminal of the client, shows it in the call, and ends the call.
     /// `Err` holds the reason for the user.
-    pub(super) async fn run(
-        &mut self,
-        call: &ToolCallId,
-        command: &Command,
-    ) -> Played<Result<Ran, String>> {
+    pub(super) async fn run(&mut self, call: &ToolCallId, command: &Command) -> Played<Result<Ran, String>> {
         self.progress(call).await?;
         let ended = self.run_in_terminal(call, command).await?;
         match &ended {
             Ok(ran) => {
-                let status = if ran.code == Some(0) {
-                    ToolCallStatus::Completed
-                } else {
-                    ToolCallStatus::Failed
-                };
-                self.end_call(call, status, ToolCallUpdateFields::new())
-                    .await?;
+                let status = if ran.code == Some(0) { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+                self.end_call(call, status, ToolCallUpdateFields::new()).await?;
             }
             Err(reason) => self.fail(call, reason).await?,
         }
         Ok(ended)
     }
 
-    async fn run_in_terminal(
-        &mut self,
-        call: &ToolCallId,
-        command: &Command,
-    ) -> Played<Result<Ran, String>> {
+    async fn run_in_terminal(&mut self, call: &ToolCallId, command: &Command) -> Played<Result<Ran, String>> {
         let id = match self.create_terminal(command).await? {
             Ok(id) => id,
             Err(reason) => return Ok(Err(reason)),
         };
         let shown = ToolCallContent::Terminal(Terminal::new(id.clone()));
-        self.update_call(call, ToolCallUpdateFields::new().content(vec![shown]))
-            .await?;
+        self.update_call(call, ToolCallUpdateFields::new().content(vec![shown])).await?;
         let session = self.setting.session.clone();
         let params = WaitForTerminalExitRequest::new(session.clone(), id.clone());
-        let exit = self
-            .request(CLIENT_METHOD_NAMES.terminal_wait_for_exit, &params)
-            .await?;
+        let exit = self.request(CLIENT_METHOD_NAMES.terminal_wait_for_exit, &params).await?;
         let params = TerminalOutputRequest::new(session, id.clone());
-        let output = self
-            .request(CLIENT_METHOD_NAMES.terminal_output, &params)
-            .await?;
+        let output = self.request(CLIENT_METHOD_NAMES.terminal_output, &params).await?;
         self.release(&id).await?;
         Ok(exit.and_then(|exit: WaitForTerminalExitResponse| {
             let output: TerminalOutputResponse = output?;
-            let last_line = output
-                .output
-                .lines()
-                .rev()
-                .find(|line| !line.trim().is_empty());
-            Ok(Ran {
-                code: exit.exit_status.exit_code,
-                last_line: last_line.unwrap_or_default().trim().to_owned(),
-            })
+            let last_line = output.output.lines().rev().find(|line| !line.trim().is_empty());
+            Ok(Ran { code: exit.exit_status.exit_code, last_line: last_line.unwrap_or_default().trim().to_owned() })
         }))
     }
 
@@ -132,8 +106,7 @@ impl Stage<'_> {
 fn release_when_created(setting: Setting, mut answer: Answer<CreateTerminalResponse>) {
     tokio::spawn(async move {
         if let Ok(created) = answer.wait().await
-            && let Err(error) =
-                release_terminal(&setting.peer, &setting.session, &created.terminal_id).await
+            && let Err(error) = release_terminal(&setting.peer, &setting.session, &created.terminal_id).await
         {
             tracing::debug!(%error, "a terminal could not be released");
         }
@@ -143,7 +116,5 @@ fn release_when_created(setting: Setting, mut answer: Answer<CreateTerminalRespo
 async fn release_terminal(peer: &Peer, session: &SessionId, id: &TerminalId) -> Result<(), Gone> {
     let params = ReleaseTerminalRequest::new(session.clone(), id.clone());
     // The answer says nothing that the guide could act on.
-    peer.start_request::<_, Value>(CLIENT_METHOD_NAMES.terminal_release, &params)
-        .await
-        .map(drop)
+    peer.start_request::<_, Value>(CLIENT_METHOD_NAMES.terminal_release, &params).await.map(drop)
 }

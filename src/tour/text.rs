@@ -33,11 +33,7 @@ fn chunk_end(text: &str) -> usize {
 /// A fenced code block of `lines`, whose fence is longer than any in them.
 pub(super) fn code_block<'a>(language: &str, lines: impl IntoIterator<Item = &'a str>) -> String {
     let lines: Vec<String> = lines.into_iter().map(cut_line).collect();
-    let longest_run = lines
-        .iter()
-        .map(|line| longest_backtick_run(line))
-        .max()
-        .unwrap_or(0);
+    let longest_run = lines.iter().map(|line| longest_backtick_run(line)).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest_run + 1));
     let mut block = format!("{fence}{language}\n");
     for line in &lines {
@@ -54,11 +50,7 @@ pub(super) fn inline_code(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = cut_line(&line);
     let fence = "`".repeat(longest_backtick_run(&line) + 1);
-    let pad = if line.starts_with('`') || line.ends_with('`') {
-        " "
-    } else {
-        ""
-    };
+    let pad = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
     format!("{fence}{pad}{line}{pad}{fence}")
 }
 
@@ -70,10 +62,7 @@ fn cut_line(line: &str) -> String {
 }
 
 fn longest_backtick_run(line: &str) -> usize {
-    line.split(|character| character != '`')
-        .map(str::len)
-        .max()
-        .unwrap_or(0)
+    line.split(|character| character != '`').map(str::len).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -98,10 +87,7 @@ mod tests {
 
     #[test]
     fn a_fence_in_the_code_does_not_end_the_block() {
-        assert_eq!(
-            code_block("md", ["```lua", "```"]),
-            "````md\n```lua\n```\n````\n"
-        );
+        assert_eq!(code_block("md", ["```lua", "```"]), "````md\n```lua\n```\n````\n");
         assert_eq!(inline_code("a `b`\n c"), "``a `b` c``");
     }
 }

@@ -50,21 +50,13 @@
 //! [`recording::Recording`] is the traffic of a real agent (`tests/recordings/`); [`ScriptedAgent::replay`] says its
 //! side again, and [`recording::play`] does in the editor what the recorded user did.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    unused_imports,
-    reason = "each test binary uses a part of the harness"
-)]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "each test binary uses a part of the harness")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test's harness fails loudly, with the cause in the message"
 )]
-#![allow(
-    clippy::needless_pass_by_value,
-    reason = "tests read better with json!(…) than with &json!(…)"
-)]
+#![allow(clippy::needless_pass_by_value, reason = "tests read better with json!(…) than with &json!(…)")]
 
 mod agent;
 mod deadline;

@@ -26,16 +26,11 @@ async fn cancel_at(at: usize) -> Vec<String> {
             client.cancel(&session).await;
             cancelled = true;
         }
-        let Some(method) = message["method"]
-            .as_str()
-            .filter(|_| message.get("id").is_some())
-        else {
+        let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
             continue;
         };
         let answer = match method {
-            "session/request_permission" if cancelled => {
-                Some(Ok(json!({"outcome": {"outcome": "cancelled"}})))
-            }
+            "session/request_permission" if cancelled => Some(Ok(json!({"outcome": {"outcome": "cancelled"}}))),
             // The client has its hands full and answers nothing any more.
             _ if cancelled => None,
             _ => editor.answer(method, &message["params"]),
@@ -51,26 +46,13 @@ async fn cancel_at(at: usize) -> Vec<String> {
         "cancelled at {at}: {reason}"
     );
     for (id, kind, status) in client.calls() {
-        assert!(
-            status == "completed" || status == "failed",
-            "cancelled at {at}: {kind} {id} is {status}"
-        );
+        assert!(status == "completed" || status == "failed", "cancelled at {at}: {kind} {id} is {status}");
     }
-    let count = |method| {
-        client
-            .requested()
-            .iter()
-            .filter(|requested| **requested == method)
-            .count()
-    };
+    let count = |method| client.requested().iter().filter(|requested| **requested == method).count();
     assert!(count("terminal/release") <= count("terminal/create"));
     let kind = |message: &Value| {
         let update = &message["params"]["update"]["sessionUpdate"];
-        update
-            .as_str()
-            .or(message["method"].as_str())
-            .unwrap_or("response")
-            .to_owned()
+        update.as_str().or(message["method"].as_str()).unwrap_or("response").to_owned()
     };
     let kinds = client.seen.iter().map(kind).collect();
     // The session lives on.
@@ -106,10 +88,7 @@ async fn a_cancel_ends_the_turn_while_the_client_owes_an_answer() {
         let mut editor = Editor::choosing("allow_once");
         let open = loop {
             let message = client.next().await.unwrap();
-            let Some(asked) = message["method"]
-                .as_str()
-                .filter(|_| message.get("id").is_some())
-            else {
+            let Some(asked) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
                 continue;
             };
             if asked == method {
@@ -119,18 +98,8 @@ async fn a_cancel_ends_the_turn_while_the_client_owes_an_answer() {
             client.respond(&message, answer).await;
         };
         client.cancel(&session).await;
-        assert_eq!(
-            client.finish(&id, &mut editor).await,
-            "cancelled",
-            "{method}"
-        );
-        assert!(
-            client
-                .calls()
-                .iter()
-                .all(|call| call.2 == "completed" || call.2 == "failed"),
-            "{method}"
-        );
+        assert_eq!(client.finish(&id, &mut editor).await, "cancelled", "{method}");
+        assert!(client.calls().iter().all(|call| call.2 == "completed" || call.2 == "failed"), "{method}");
 
         // The answer comes after all: a terminal that it brings is given back, anything else is let go.
         let late = editor.answer(method, &open["params"]).unwrap();
@@ -140,11 +109,7 @@ async fn a_cancel_ends_the_turn_while_the_client_owes_an_answer() {
         }
         assert_eq!(client.play(&session, "help", &mut editor).await, "end_turn");
         let created = client.requested().contains(&"terminal/create");
-        assert_eq!(
-            client.requested().contains(&"terminal/release"),
-            created,
-            "{method}"
-        );
+        assert_eq!(client.requested().contains(&"terminal/release"), created, "{method}");
     }
 }
 
@@ -154,15 +119,8 @@ async fn a_permission_answered_as_cancelled_ends_the_turn() {
     let (mut client, session) = Client::ready(Pace::AT_ONCE, everything(), folder.path()).await;
     let id = client.prompt(&session, "run").await;
     let question = client.until_request("session/request_permission").await;
-    client
-        .respond(&question, Ok(json!({"outcome": {"outcome": "cancelled"}})))
-        .await;
-    assert_eq!(
-        client
-            .finish(&id, &mut Editor::choosing("allow_once"))
-            .await,
-        "cancelled"
-    );
+    client.respond(&question, Ok(json!({"outcome": {"outcome": "cancelled"}}))).await;
+    assert_eq!(client.finish(&id, &mut Editor::choosing("allow_once")).await, "cancelled");
 }
 
 #[tokio::test]
@@ -207,13 +165,8 @@ async fn more_prompts_than_can_wait_are_refused_and_all_are_answered() {
     client.cancel(&session).await;
     let mut refused = 0;
     while !unanswered.is_empty() {
-        let message = client
-            .until(|message| message.get("method").is_none())
-            .await;
-        let at = unanswered
-            .iter()
-            .position(|id| *id == message["id"])
-            .expect("answered once");
+        let message = client.until(|message| message.get("method").is_none()).await;
+        let at = unanswered.iter().position(|id| *id == message["id"]).expect("answered once");
         unanswered.swap_remove(at);
         refused += usize::from(message.get("error").is_some());
     }
@@ -231,9 +184,7 @@ async fn sessions_do_not_wait_for_each_other() {
     let mut editor = Editor::choosing("allow_once");
     assert_eq!(client.play(&second, "edit", &mut editor).await, "end_turn");
     client.cancel(&second).await;
-    client
-        .ask("session/close", json!({"sessionId": first}))
-        .await;
+    client.ask("session/close", json!({"sessionId": first})).await;
     assert_eq!(client.finish(&asked, &mut editor).await, "cancelled");
 }
 
@@ -243,19 +194,11 @@ async fn the_end_of_the_input_ends_the_agent_at_once() {
         let folder = sample_project();
         let (mut client, session) = Client::ready(Pace::NATURAL, everything(), folder.path()).await;
         client.prompt(&session, prompt).await;
-        client
-            .until(|message| message["method"] == "session/update")
-            .await;
+        client.until(|message| message["method"] == "session/update").await;
         client.hang_up();
         // Nobody reads what is still being said.
         let ended = timeout(Duration::from_secs(2), &mut client.agent).await;
-        assert!(
-            ended
-                .expect("it goes on without its client")
-                .unwrap()
-                .is_ok(),
-            "{prompt}"
-        );
+        assert!(ended.expect("it goes on without its client").unwrap().is_ok(), "{prompt}");
     }
 }
 
@@ -274,11 +217,5 @@ async fn what_was_asked_before_the_end_of_the_input_is_answered() {
     }
     answered.sort_by_key(Value::to_string);
     assert_eq!(answered, [running, unknown]);
-    assert!(
-        timeout(DEADLINE, client.agent)
-            .await
-            .unwrap()
-            .unwrap()
-            .is_ok()
-    );
+    assert!(timeout(DEADLINE, client.agent).await.unwrap().unwrap().is_ok());
 }

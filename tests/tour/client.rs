@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_client_protocol_schema::v1::{
-    AgentNotification, AgentRequest, InitializeResponse, NewSessionResponse,
-};
+use agent_client_protocol_schema::v1::{AgentNotification, AgentRequest, InitializeResponse, NewSessionResponse};
 use agentchat::tour::{Pace, TourError, run_at};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
@@ -55,9 +53,7 @@ impl Client {
     }
 
     pub(crate) async fn new_session(&mut self, folder: &Path) -> String {
-        let answer = self
-            .ask("session/new", json!({"cwd": folder, "mcpServers": []}))
-            .await;
+        let answer = self.ask("session/new", json!({"cwd": folder, "mcpServers": []})).await;
         let created: NewSessionResponse = serde_json::from_value(answer).unwrap();
         created.session_id.to_string()
     }
@@ -74,17 +70,14 @@ impl Client {
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = json!(format!("client-{}", self.last_id));
-        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         id
     }
 
     /// Sends a request and gives its result. Fails on an error.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
-        let response = self
-            .until(|message| message.get("method").is_none() && message["id"] == id)
-            .await;
+        let response = self.until(|message| message.get("method").is_none() && message["id"] == id).await;
         assert_eq!(response.get("error"), None, "{method}");
         response["result"].clone()
     }
@@ -95,10 +88,7 @@ impl Client {
     }
 
     pub(crate) async fn cancel(&mut self, session: &str) {
-        self.send(
-            json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}),
-        )
-        .await;
+        self.send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}})).await;
     }
 
     pub(crate) async fn respond(&mut self, request: &Value, answer: Result<Value, Value>) {
@@ -134,8 +124,7 @@ impl Client {
 
     /// Reads on until the agent asks for `method`.
     pub(crate) async fn until_request(&mut self, method: &str) -> Value {
-        self.until(|message| message["method"] == method && message.get("id").is_some())
-            .await
+        self.until(|message| message["method"] == method && message.get("id").is_some()).await
     }
 
     /// Answers requests until the response to `id` is there; gives the stop reason.
@@ -143,30 +132,18 @@ impl Client {
         let response = |message: &&Value| message.get("method").is_none() && message["id"] == *id;
         loop {
             if let Some(response) = self.seen.iter().find(response) {
-                return response["result"]["stopReason"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned();
+                return response["result"]["stopReason"].as_str().unwrap().to_owned();
             }
             let message = self.next().await.expect("the agent's output has ended");
-            let request = message["method"]
-                .as_str()
-                .filter(|_| message.get("id").is_some());
-            if let Some(answer) =
-                request.and_then(|method| answers.answer(method, &message["params"]))
-            {
+            let request = message["method"].as_str().filter(|_| message.get("id").is_some());
+            if let Some(answer) = request.and_then(|method| answers.answer(method, &message["params"])) {
                 self.respond(&message, answer).await;
             }
         }
     }
 
     /// Sends a prompt and plays it to its end.
-    pub(crate) async fn play(
-        &mut self,
-        session: &str,
-        text: &str,
-        answers: &mut impl Answers,
-    ) -> String {
+    pub(crate) async fn play(&mut self, session: &str, text: &str, answers: &mut impl Answers) -> String {
         let id = self.prompt(session, text).await;
         self.finish(&id, answers).await
     }
@@ -182,53 +159,33 @@ impl Client {
     }
 
     pub(crate) fn text_of(&self, kind: &str) -> String {
-        let chunks = self
-            .updates()
-            .filter(|update| update["sessionUpdate"] == kind);
-        chunks
-            .filter_map(|update| update["content"]["text"].as_str())
-            .collect()
+        let chunks = self.updates().filter(|update| update["sessionUpdate"] == kind);
+        chunks.filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
     pub(crate) fn updates(&self) -> impl Iterator<Item = &Value> {
-        let updates = self
-            .seen
-            .iter()
-            .filter(|message| message["method"] == "session/update");
+        let updates = self.seen.iter().filter(|message| message["method"] == "session/update");
         updates.map(|message| &message["params"]["update"])
     }
 
     /// The methods that the agent has requested, in order.
     pub(crate) fn requested(&self) -> Vec<&str> {
-        let requests = self
-            .seen
-            .iter()
-            .filter(|message| message.get("id").is_some());
-        requests
-            .filter_map(|message| message["method"].as_str())
-            .collect()
+        let requests = self.seen.iter().filter(|message| message.get("id").is_some());
+        requests.filter_map(|message| message["method"].as_str()).collect()
     }
 
     /// The tool calls: id, kind and last status.
     pub(crate) fn calls(&self) -> Vec<(String, String, String)> {
         let mut calls: Vec<(String, String, String)> = Vec::new();
         for update in self.updates() {
-            let text =
-                |key: &str, default: &str| update[key].as_str().unwrap_or(default).to_owned();
+            let text = |key: &str, default: &str| update[key].as_str().unwrap_or(default).to_owned();
             match update["sessionUpdate"].as_str() {
                 Some("tool_call") => {
-                    calls.push((
-                        text("toolCallId", ""),
-                        text("kind", "other"),
-                        text("status", "pending"),
-                    ));
+                    calls.push((text("toolCallId", ""), text("kind", "other"), text("status", "pending")));
                 }
                 Some("tool_call_update") => {
                     let id = text("toolCallId", "");
-                    let call = calls
-                        .iter_mut()
-                        .find(|call| call.0 == id)
-                        .expect("an update of an unknown call");
+                    let call = calls.iter_mut().find(|call| call.0 == id).expect("an update of an unknown call");
                     call.2 = text("status", &call.2);
                 }
                 _ => {}
@@ -242,25 +199,17 @@ impl Client {
 fn assert_valid(message: &Value) {
     assert_eq!(message["jsonrpc"], "2.0");
     let Some(method) = message["method"].as_str() else {
-        assert!(
-            message.get("result").is_some() ^ message.get("error").is_some(),
-            "{message}"
-        );
+        assert!(message.get("result").is_some() ^ message.get("error").is_some(), "{message}");
         return;
     };
     let params = &message["params"];
     let decoded = if message.get("id").is_some() {
-        AgentRequest::from_method_and_params(method, params)
-            .map(|request| serde_json::to_value(request).unwrap())
+        AgentRequest::from_method_and_params(method, params).map(|request| serde_json::to_value(request).unwrap())
     } else {
-        AgentNotification::from_method_and_params(method, params)
-            .map(|update| serde_json::to_value(update).unwrap())
+        AgentNotification::from_method_and_params(method, params).map(|update| serde_json::to_value(update).unwrap())
     };
     // The schema's types drop what they cannot read: nothing may get lost.
-    assert_eq!(
-        decoded.unwrap_or_else(|error| panic!("{error}: {message}")),
-        *params
-    );
+    assert_eq!(decoded.unwrap_or_else(|error| panic!("{error}: {message}")), *params);
 }
 
 /// What a well-behaved editor does, with a user who always gives the same answer.
@@ -274,11 +223,7 @@ pub(crate) struct Editor {
 
 impl Editor {
     pub(crate) fn choosing(choice: &'static str) -> Self {
-        Self {
-            choice,
-            exit_code: 0,
-            written: Vec::new(),
-        }
+        Self { choice, exit_code: 0, written: Vec::new() }
     }
 }
 
@@ -294,10 +239,7 @@ impl Answers for Editor {
             }
             "session/request_permission" => {
                 let options = params["options"].as_array().unwrap();
-                let chosen = options
-                    .iter()
-                    .find(|option| option["kind"] == self.choice)
-                    .unwrap();
+                let chosen = options.iter().find(|option| option["kind"] == self.choice).unwrap();
                 json!({"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}})
             }
             "terminal/create" => json!({"terminalId": "terminal-1"}),

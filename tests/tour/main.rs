@@ -1,10 +1,6 @@
 //! The guided tour, driven by a client over pipes.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod cancel;
 mod client;

@@ -7,9 +7,7 @@ use crate::client::{Client, Editor};
 use crate::{everything, sample_project};
 
 async fn error_code(client: &mut Client, id: &Value) -> i64 {
-    let response = client
-        .until(|message| message.get("method").is_none())
-        .await;
+    let response = client.until(|message| message.get("method").is_none()).await;
     assert_eq!(response["id"], *id);
     response["error"]["code"].as_i64().unwrap()
 }
@@ -25,22 +23,14 @@ async fn garbage_costs_only_itself() {
         (b"{\"jsonrpc\":\"2.0\",", -32700),
         (b"\xff\xfe{}", -32700),
         (b"[]", -32600),
-        (
-            b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}]",
-            -32600,
-        ),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}]", -32600),
         (b"42", -32600),
         (b"{}", -32600),
         (b"{\"jsonrpc\":\"2.0\",\"method\":7}", -32600),
     ] {
         client.send_raw(line).await;
         client.send_raw(b"\r\n\n  \n").await;
-        assert_eq!(
-            error_code(&mut client, &Value::Null).await,
-            code,
-            "{}",
-            line.escape_ascii()
-        );
+        assert_eq!(error_code(&mut client, &Value::Null).await, code, "{}", line.escape_ascii());
     }
     let unsuspected = [
         json!({"jsonrpc": "2.0", "id": 99_999, "result": {}}),
@@ -53,20 +43,9 @@ async fn garbage_costs_only_itself() {
     for message in unsuspected {
         client.send(message).await;
     }
-    client
-        .respond(&question, Err(json!("an error is an object, but not here")))
-        .await;
-    assert_eq!(
-        client
-            .finish(&asked, &mut Editor::choosing("allow_once"))
-            .await,
-        "end_turn"
-    );
-    assert!(
-        client.said().contains("I take that for a no"),
-        "{}",
-        client.said()
-    );
+    client.respond(&question, Err(json!("an error is an object, but not here"))).await;
+    assert_eq!(client.finish(&asked, &mut Editor::choosing("allow_once")).await, "end_turn");
+    assert!(client.said().contains("I take that for a no"), "{}", client.said());
 }
 
 #[tokio::test]
@@ -77,33 +56,16 @@ async fn requests_are_refused_with_the_code_that_fits_and_the_id_they_had() {
     let prompt = json!({"sessionId": "nobody", "prompt": []});
     for (id, method, params, code) in [
         (json!(1), "session/new", new_session, -32600),
-        (
-            json!("one"),
-            "initialize",
-            json!({"protocolVersion": "new"}),
-            -32602,
-        ),
+        (json!("one"), "initialize", json!({"protocolVersion": "new"}), -32602),
         (json!(null), "initialize", json!(null), -32602),
         (json!(1.5), "no/such/method", json!({}), -32601),
         (json!(-3), "session/load", json!({}), -32601),
         (json!({"odd": [1]}), "_vendor/thing", json!({}), -32601),
-        (
-            json!(1),
-            "session/prompt",
-            json!({"sessionId": "nobody"}),
-            -32602,
-        ),
+        (json!(1), "session/prompt", json!({"sessionId": "nobody"}), -32602),
         (json!(1), "session/prompt", prompt, -32002),
-        (
-            json!(1),
-            "session/close",
-            json!({"sessionId": "nobody"}),
-            -32002,
-        ),
+        (json!(1), "session/close", json!({"sessionId": "nobody"}), -32002),
     ] {
-        client
-            .send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         assert_eq!(error_code(&mut client, &id).await, code, "{method}");
     }
     let ready = json!({"protocolVersion": 9, "clientCapabilities": {"fs": null, "terminal": "yes"}, "extra": 1});
