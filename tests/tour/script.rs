@@ -240,7 +240,7 @@ impl Answers for Failing {
     fn answer(&mut self, method: &str, params: &Value) -> Option<Result<Value, Value>> {
         if method == self.method {
             return Some(Err(
-                json!({"code": -32000, "message": "the disk is on fire"}),
+                json!({"code": -32000, "message": "the disk is on fire.", "data": "call for help."}),
             ));
         }
         self.editor.answer(method, params)
@@ -270,7 +270,9 @@ async fn an_error_of_the_client_is_told_and_the_tour_goes_on() {
         let failed = calls.iter().find(|call| call.1 == kind).unwrap();
         assert_eq!(failed.2, "failed", "{method}");
         assert!(
-            client.said().contains("the disk is on fire"),
+            client
+                .said()
+                .contains("the disk is on fire (call for help)"),
             "{method}: {}",
             client.said()
         );
