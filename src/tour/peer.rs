@@ -19,12 +19,21 @@ pub(super) struct Gone;
 /// A request to the client that brought no usable result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestError {
-    #[error("{}", .0.message)]
+    #[error("{}", told(.0))]
     Refused(Error),
     #[error("the editor's answer makes no sense ({0})")]
     Malformed(serde_json::Error),
     #[error(transparent)]
     Gone(#[from] Gone),
+}
+
+/// The client's words, fit for the middle of a sentence.
+fn told(error: &Error) -> String {
+    let message = error.message.trim_end_matches('.');
+    match error.data.as_ref().and_then(Value::as_str) {
+        Some(detail) => format!("{message} ({})", detail.trim_end_matches('.')),
+        None => message.to_owned(),
+    }
 }
 
 type AnswerResult = Result<Value, Error>;
