@@ -45,10 +45,7 @@ impl Entry {
 
     /// The method of the message that this entry is about.
     pub fn method(&self) -> &str {
-        self.0["method"]
-            .as_str()
-            .or_else(|| self.0["message"]["method"].as_str())
-            .unwrap_or_default()
+        self.0["method"].as_str().or_else(|| self.0["message"]["method"].as_str()).unwrap_or_default()
     }
 }
 
@@ -69,28 +66,19 @@ impl ScriptedAgent {
         let folder = TempDir::with_prefix("agentchat-agent-").expect("a temporary folder");
         let input = folder.path().join("scenario.json");
         fs::write(&input, scenario.to_json().to_string()).expect("the scenario's file");
-        Self(Arc::new(Inner {
-            folder,
-            script: program("agent.py"),
-            input,
-        }))
+        Self(Arc::new(Inner { folder, script: program("agent.py"), input }))
     }
 
     /// An agent that says again what the recorded one said.
     pub fn replay(recording: &Recording) -> Self {
         let folder = TempDir::with_prefix("agentchat-agent-").expect("a temporary folder");
-        Self(Arc::new(Inner {
-            folder,
-            script: program("replay.py"),
-            input: recording.path().to_owned(),
-        }))
+        Self(Arc::new(Inner { folder, script: program("replay.py"), input: recording.path().to_owned() }))
     }
 
     /// The command line that starts it.
     pub fn command(&self) -> Vec<String> {
         let Inner { script, input, .. } = &*self.0;
-        let paths = [python(), script, input, &self.log_path()]
-            .map(|path| path.to_string_lossy().into_owned());
+        let paths = [python(), script, input, &self.log_path()].map(|path| path.to_string_lossy().into_owned());
         paths.into()
     }
 
@@ -112,9 +100,7 @@ impl ScriptedAgent {
         };
         // A line that is being written ends without a newline and is no JSON yet.
         let lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
-        lines
-            .filter_map(|line| serde_json::from_slice(&line).ok().map(Entry))
-            .collect()
+        lines.filter_map(|line| serde_json::from_slice(&line).ok().map(Entry)).collect()
     }
 
     /// The whole messages of that method that came from the client, oldest first.
@@ -129,9 +115,7 @@ impl ScriptedAgent {
 
     fn messages(&self, what: &str, method: &str) -> Vec<Json> {
         let log = self.log();
-        let entries = log
-            .iter()
-            .filter(|entry| entry.what() == what && entry.method() == method);
+        let entries = log.iter().filter(|entry| entry.what() == what && entry.method() == method);
         entries.map(|entry| entry.get("message").clone()).collect()
     }
 
@@ -139,20 +123,14 @@ impl ScriptedAgent {
     pub fn unanswered(&self) -> Vec<(String, Json)> {
         let mut open: Vec<(u64, String, Json)> = Vec::new();
         for entry in self.log() {
-            let key = (
-                entry.run(),
-                entry.method().to_owned(),
-                entry.get("id").clone(),
-            );
+            let key = (entry.run(), entry.method().to_owned(), entry.get("id").clone());
             match entry.what() {
                 "asked" => open.push(key),
                 "answered" => open.retain(|other| *other != key),
                 _ => {}
             }
         }
-        open.into_iter()
-            .map(|(_, method, id)| (method, id))
-            .collect()
+        open.into_iter().map(|(_, method, id)| (method, id)).collect()
     }
 
     /// Answers of the client that belong to no open request: wrong ids, and second answers.
@@ -175,9 +153,7 @@ impl ScriptedAgent {
     fn ids(&self, what: &str) -> Vec<i32> {
         let log = self.log();
         let entries = log.iter().filter(|entry| entry.what() == what);
-        entries
-            .filter_map(|entry| i32::try_from(entry.get("pid").as_i64()?).ok())
-            .collect()
+        entries.filter_map(|entry| i32::try_from(entry.get("pid").as_i64()?).ok()).collect()
     }
 
     // -- waiting
@@ -189,31 +165,17 @@ impl ScriptedAgent {
     }
 
     #[track_caller]
-    fn wait_within<T>(
-        &self,
-        patience: Duration,
-        what: &str,
-        probe: &mut dyn FnMut(&[Entry]) -> Option<T>,
-    ) -> T {
+    fn wait_within<T>(&self, patience: Duration, what: &str, probe: &mut dyn FnMut(&[Entry]) -> Option<T>) -> T {
         let answer = poll(patience, || probe(&self.log()));
-        answer.unwrap_or_else(|| {
-            panic!(
-                "the agent did not see within {patience:?}: {what}\n{}",
-                self.report()
-            )
-        })
+        answer.unwrap_or_else(|| panic!("the agent did not see within {patience:?}: {what}\n{}", self.report()))
     }
 
     /// Waits until the client has sent `count` messages of that method; gives the last of them.
     #[track_caller]
     pub fn wait_received(&self, method: &str, count: usize) -> Json {
         let nth = |log: &[Entry]| {
-            let mut entries = log
-                .iter()
-                .filter(|entry| entry.what() == "received" && entry.method() == method);
-            entries
-                .nth(count - 1)
-                .map(|entry| entry.get("message").clone())
+            let mut entries = log.iter().filter(|entry| entry.what() == "received" && entry.method() == method);
+            entries.nth(count - 1).map(|entry| entry.get("message").clone())
         };
         self.wait(&format!("{method}, {count} times"), nth)
     }
@@ -222,12 +184,8 @@ impl ScriptedAgent {
     #[track_caller]
     pub fn wait_answer(&self, method: &str, count: usize) -> Json {
         let nth = |log: &[Entry]| {
-            let mut entries = log
-                .iter()
-                .filter(|entry| entry.what() == "answered" && entry.method() == method);
-            entries
-                .nth(count - 1)
-                .map(|entry| entry.get("message").clone())
+            let mut entries = log.iter().filter(|entry| entry.what() == "answered" && entry.method() == method);
+            entries.nth(count - 1).map(|entry| entry.get("message").clone())
         };
         self.wait(&format!("an answer to {method}, {count} times"), nth)
     }
@@ -236,9 +194,7 @@ impl ScriptedAgent {
     #[track_caller]
     pub fn wait_gate(&self, name: &str) {
         let at_gate = |entry: &Entry| entry.what() == "at_gate" && entry.get("name") == name;
-        self.wait(&format!("the gate {name}"), |log| {
-            log.iter().any(at_gate).then_some(())
-        });
+        self.wait(&format!("the gate {name}"), |log| log.iter().any(at_gate).then_some(()));
     }
 
     /// The end of the log, for a failure's message.
@@ -251,33 +207,22 @@ impl ScriptedAgent {
             if let Some(entry) = json.as_object_mut() {
                 entry.remove("env");
             }
-            json.to_string()
-                .chars()
-                .take(REPORTED_CHARACTERS)
-                .collect::<String>()
+            json.to_string().chars().take(REPORTED_CHARACTERS).collect::<String>()
         });
         lines.collect::<Vec<_>>().join("\n")
     }
 }
 
 fn program(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/scripted_agent")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripted_agent").join(name)
 }
 
 /// The Python behind `python3`, which may be a slow script of a version manager.
 fn python() -> &'static PathBuf {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| {
-        let output = Command::new("python3")
-            .args(["-c", "import sys; print(sys.executable)"])
-            .output();
+        let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
         let output = output.expect("python3 is on $PATH: the scripted agent is written in Python");
-        PathBuf::from(
-            String::from_utf8(output.stdout)
-                .expect("a path in UTF-8")
-                .trim(),
-        )
+        PathBuf::from(String::from_utf8(output.stdout).expect("a path in UTF-8").trim())
     })
 }

@@ -52,25 +52,13 @@ impl Editor {
     /// Starts Neovim and waits until its start is complete.
     #[track_caller]
     pub fn start(setup: Setup) -> Self {
-        let home = tempfile::Builder::new()
-            .prefix("agentchat-test-")
-            .tempdir()
-            .expect("a temporary folder");
-        for folder in [
-            "project",
-            "config/nvim",
-            "data",
-            "state",
-            "cache",
-            "run",
-            "tmp",
-        ] {
+        let home = tempfile::Builder::new().prefix("agentchat-test-").tempdir().expect("a temporary folder");
+        for folder in ["project", "config/nvim", "data", "state", "cache", "run", "tmp"] {
             fs::create_dir_all(home.path().join(folder)).expect("a folder in the test's home");
         }
         for (path, content) in &setup.files {
             let path = home.path().join("project").join(path);
-            fs::create_dir_all(path.parent().expect("a file in a folder"))
-                .expect("the folder of a project file");
+            fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder of a project file");
             fs::write(path, content).expect("a project file");
         }
         fs::write(home.path().join("config/nvim/init.lua"), init_lua(&setup)).expect("init.lua");
@@ -79,20 +67,12 @@ impl Editor {
 
     #[track_caller]
     fn start_in(home: TempDir, setup: Setup) -> Self {
-        let mut process = command(home.path(), &setup)
-            .spawn()
-            .expect("the Neovim named in $AGENTCHAT_NVIM starts");
+        let mut process = command(home.path(), &setup).spawn().expect("the Neovim named in $AGENTCHAT_NVIM starts");
         let grid = Arc::new(Mutex::new(Grid::default()));
         let stdin = process.stdin.take().expect("stdin is a pipe");
         let stdout = process.stdout.take().expect("stdout is a pipe");
         let channel = Arc::new(Channel::new(stdin, stdout, Arc::clone(&grid)));
-        let editor = Self {
-            process,
-            channel,
-            grid,
-            home,
-            setup,
-        };
+        let editor = Self { process, channel, grid, home, setup };
         let (columns, rows) = editor.setup.size;
         let options = json!({ "rgb": true, "ext_linegrid": true, "ext_hlstate": true });
         // With --embed Neovim reads its configuration, and answers other calls, only once a UI is there.
@@ -123,10 +103,7 @@ impl Editor {
         while !rest.is_empty() {
             // Answered also while Neovim waits for a key; the answer says how many bytes fitted into its buffer.
             let taken = self.raw_call("nvim_input", &json!([rest]));
-            let taken = taken
-                .as_u64()
-                .and_then(|bytes| usize::try_from(bytes).ok())
-                .unwrap_or(0);
+            let taken = taken.as_u64().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
             rest = &rest[taken.min(rest.len())..];
         }
     }
@@ -176,6 +153,13 @@ impl Editor {
         self.transcript().join("\n")
     }
 
+    /// Whether `wanted` is within one line of a transcript: looked for inside Neovim, so that asking stays cheap while
+    /// the transcript is long.
+    #[track_caller]
+    pub fn transcript_has(&self, wanted: &str) -> bool {
+        self.lua(TRANSCRIPT_HAS, json!([wanted])) == json!(true)
+    }
+
     /// `require("agentchat").status()`.
     #[track_caller]
     pub fn status(&self) -> Json {
@@ -185,10 +169,7 @@ impl Editor {
     /// `status().state`.
     #[track_caller]
     pub fn state(&self) -> String {
-        self.status()["state"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        self.status()["state"].as_str().unwrap_or_default().to_owned()
     }
 
     /// What `:messages` shows.
@@ -226,8 +207,7 @@ impl Editor {
     #[track_caller]
     pub fn wait<T>(&self, what: &str, mut probe: impl FnMut(&Self) -> Option<T>) -> T {
         let answer = poll(self.setup.patience, || probe(self));
-        answer
-            .unwrap_or_else(|| self.fail(&format!("not within {:?}: {what}", self.setup.patience)))
+        answer.unwrap_or_else(|| self.fail(&format!("not within {:?}: {what}", self.setup.patience)))
     }
 
     /// Waits until `condition` holds.
@@ -239,9 +219,13 @@ impl Editor {
     /// Waits until `wanted` is somewhere on the screen.
     #[track_caller]
     pub fn wait_screen(&self, wanted: &str) -> Screen {
-        self.wait(&format!("{wanted:?} on the screen"), |e| {
-            Some(e.screen()).filter(|screen| screen.contains(wanted))
-        })
+        self.wait(&format!("{wanted:?} on the screen"), |e| Some(e.screen()).filter(|screen| screen.contains(wanted)))
+    }
+
+    /// Waits until `wanted` is within one line of a transcript.
+    #[track_caller]
+    pub fn wait_transcript(&self, wanted: &str) {
+        self.wait_until(&format!("{wanted:?} in the transcript"), |e| e.transcript_has(wanted));
     }
 
     /// Waits until the chat's state is `wanted`.
@@ -259,19 +243,11 @@ impl Editor {
         let (channel, patience) = (&self.channel, self.setup.patience);
         thread::scope(|scope| {
             let prober = scope.spawn(|| {
-                let mut delay = KeyDelay {
-                    max: Duration::ZERO,
-                    probes: 0,
-                };
+                let mut delay = KeyDelay { max: Duration::ZERO, probes: 0 };
                 while !done.load(Ordering::Relaxed) || delay.probes == 0 {
                     let asked = Instant::now();
-                    channel
-                        .call("nvim_eval", &json!(["1"]), patience)
-                        .expect("Neovim answers the probe");
-                    delay = KeyDelay {
-                        max: delay.max.max(asked.elapsed()),
-                        probes: delay.probes + 1,
-                    };
+                    channel.call("nvim_eval", &json!(["1"]), patience).expect("Neovim answers the probe");
+                    delay = KeyDelay { max: delay.max.max(asked.elapsed()), probes: delay.probes + 1 };
                     thread::sleep(PROBE_INTERVAL);
                 }
                 delay
@@ -290,22 +266,12 @@ impl Editor {
     #[track_caller]
     pub fn quit(&mut self) -> (ExitStatus, Duration) {
         let asked = Instant::now();
-        match self
-            .channel
-            .call("nvim_command", &json!(["qall!"]), self.setup.patience)
-        {
+        match self.channel.call("nvim_command", &json!(["qall!"]), self.setup.patience) {
             Ok(_) | Err(CallError::Closed) => {}
             Err(error) => self.fail(&format!(":qall! failed: {error:?}")),
         }
-        let status = poll(self.setup.patience, || {
-            self.process
-                .try_wait()
-                .expect("Neovim's status can be asked")
-        });
-        (
-            status.unwrap_or_else(|| self.fail("Neovim did not quit")),
-            asked.elapsed(),
-        )
+        let status = poll(self.setup.patience, || self.process.try_wait().expect("Neovim's status can be asked"));
+        (status.unwrap_or_else(|| self.fail("Neovim did not quit")), asked.elapsed())
     }
 
     /// Kills Neovim with SIGKILL, which it cannot notice.
@@ -328,11 +294,7 @@ impl Editor {
     #[track_caller]
     pub fn wait_gone(&self, patience: Duration) {
         let gone = poll(patience, || self.processes().is_empty().then_some(()));
-        assert!(
-            gone.is_some(),
-            "still there after {patience:?}: {:?}",
-            self.processes()
-        );
+        assert!(gone.is_some(), "still there after {patience:?}: {:?}", self.processes());
     }
 
     // -- calls
@@ -348,9 +310,7 @@ impl Editor {
     fn try_request(&self, method: &str, arguments: &Json) -> Result<Json, String> {
         // A call made while Neovim waits for a key is not answered until the user acts.
         if poll(self.setup.patience, || (!self.is_blocked()).then_some(())).is_none() {
-            self.fail(&format!(
-                "{method} cannot be called: Neovim waits for a key"
-            ));
+            self.fail(&format!("{method} cannot be called: Neovim waits for a key"));
         }
         match self.channel.call(method, arguments, self.setup.patience) {
             Ok(result) => Ok(result),
@@ -380,11 +340,7 @@ impl Editor {
 
     fn report(&self) -> String {
         let mut report = format!("--- screen\n{}\n", self.grid.lock().unwrap().as_it_is());
-        let _ = writeln!(
-            report,
-            "--- messages, state and transcript\n{}",
-            self.report_from_inside()
-        );
+        let _ = writeln!(report, "--- messages, state and transcript\n{}", self.report_from_inside());
         for path in files_below(self.home.path()) {
             let extension = path.extension().and_then(|extension| extension.to_str());
             let is_log = extension == Some("log") || path.ends_with("state/nvim/log");
@@ -401,17 +357,11 @@ impl Editor {
     }
 
     fn report_from_inside(&self) -> String {
-        match self
-            .channel
-            .call("nvim_get_mode", &json!([]), REPORT_PATIENCE)
-        {
+        match self.channel.call("nvim_get_mode", &json!([]), REPORT_PATIENCE) {
             Ok(mode) if mode["blocking"] == json!(false) => {}
             other => return format!("cannot be asked for: {other:?}"),
         }
-        match self
-            .channel
-            .call("nvim_exec_lua", &json!([REPORT, []]), REPORT_PATIENCE)
-        {
+        match self.channel.call("nvim_exec_lua", &json!([REPORT, []]), REPORT_PATIENCE) {
             Ok(lines) => strings(&lines).join("\n"),
             Err(error) => format!("cannot be asked for: {error:?}"),
         }
@@ -452,6 +402,19 @@ for _, buf in ipairs(vim.api.nvim_list_bufs()) do
   if is_transcript(buf) then return vim.api.nvim_buf_get_lines(buf, 0, -1, true) end
 end
 return {}
+"#;
+
+const TRANSCRIPT_HAS: &str = r#"
+local wanted = ...
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  if vim.bo[buf].filetype == "agentchat" then
+    local found = vim.api.nvim_buf_call(buf, function()
+      return vim.fn.search([[\C\V]] .. vim.fn.escape(wanted, [[\]]), "cnw")
+    end)
+    if found > 0 then return true end
+  end
+end
+return false
 "#;
 
 const EVENTS: &str = r"
@@ -498,17 +461,12 @@ vim.api.nvim_create_autocmd("User", {{
 
 fn command(home: &Path, setup: &Setup) -> Command {
     let Some(nvim) = std::env::var_os("AGENTCHAT_NVIM") else {
-        panic!(
-            "$AGENTCHAT_NVIM names no Neovim: run `make test`, or `scripts/test` with arguments of cargo test"
-        );
+        panic!("$AGENTCHAT_NVIM names no Neovim: run `make test`, or `scripts/test` with arguments of cargo test");
     };
     let mut command = Command::new(nvim);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if ["XDG_", "NVIM", "VIM", "AGENTCHAT_"]
-            .iter()
-            .any(|prefix| text.starts_with(prefix))
-        {
+        if ["XDG_", "NVIM", "VIM", "AGENTCHAT_"].iter().any(|prefix| text.starts_with(prefix)) {
             command.env_remove(&name);
         }
     }
@@ -537,13 +495,7 @@ fn command(home: &Path, setup: &Setup) -> Command {
 
 fn strings(json: &Json) -> Vec<String> {
     let items = json.as_array().map(Vec::as_slice).unwrap_or_default();
-    items
-        .iter()
-        .map(|item| {
-            item.as_str()
-                .map_or_else(|| item.to_string(), str::to_owned)
-        })
-        .collect()
+    items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -551,15 +503,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths
-        .flat_map(|path| {
-            if path.is_dir() {
-                files_below(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect()
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
 /// The end of a log, from the beginning of a line.
@@ -568,12 +512,7 @@ pub(super) fn tail(content: &[u8]) -> String {
     let start = if from == 0 {
         0
     } else {
-        content[from..]
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(from, |at| from + at + 1)
+        content[from..].iter().position(|byte| *byte == b'\n').map_or(from, |at| from + at + 1)
     };
-    String::from_utf8_lossy(&content[start..])
-        .trim_end()
-        .to_owned()
+    String::from_utf8_lossy(&content[start..]).trim_end().to_owned()
 }

@@ -32,18 +32,11 @@ pub fn with_variable(variable: &str) -> Vec<Process> {
             let path = folder.ok()?.path();
             let pid = path.file_name()?.to_str()?.parse().ok()?;
             let environment = fs::read(path.join("environ")).ok()?;
-            if !environment
-                .split(|byte| *byte == 0)
-                .any(|entry| entry == variable.as_bytes())
-            {
+            if !environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) {
                 return None;
             }
-            let command =
-                String::from_utf8_lossy(&fs::read(path.join("cmdline")).ok()?).replace('\0', " ");
-            Some(Process {
-                pid,
-                command: command.trim_end().to_owned(),
-            })
+            let command = String::from_utf8_lossy(&fs::read(path.join("cmdline")).ok()?).replace('\0', " ");
+            Some(Process { pid, command: command.trim_end().to_owned() })
         })
         .collect()
 }
@@ -51,10 +44,8 @@ pub fn with_variable(variable: &str) -> Vec<Process> {
 /// Whether a process of that id lives; a zombie does not.
 pub fn is_alive(pid: i32) -> bool {
     // The state follows the program's name, which stands in parentheses and may hold anything.
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        stat.rsplit_once(") ")
-            .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-    })
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X'])))
 }
 
 /// Sends SIGKILL; a process that is gone already is what was wanted.

@@ -25,25 +25,16 @@ impl Recording {
     pub fn all() -> Vec<Self> {
         let files = fs::read_dir(folder()).expect("tests/recordings exists");
         let mut paths: Vec<_> = files.filter_map(|file| Some(file.ok()?.path())).collect();
-        paths.retain(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "jsonl")
-        });
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
         paths.sort();
         assert!(!paths.is_empty(), "tests/recordings holds recordings");
         paths.iter().map(|path| Self::read(path)).collect()
     }
 
     fn read(path: &Path) -> Self {
-        let text =
-            fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let entries = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("each line of a recording is JSON"));
-        Self {
-            path: path.to_owned(),
-            entries: entries.collect(),
-        }
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let entries = text.lines().map(|line| serde_json::from_str(line).expect("each line of a recording is JSON"));
+        Self { path: path.to_owned(), entries: entries.collect() }
     }
 
     /// Its file.
@@ -53,11 +44,7 @@ impl Recording {
 
     /// The file's name without `.jsonl`.
     pub fn name(&self) -> String {
-        self.path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Every message of the agent, in order.
@@ -104,8 +91,7 @@ pub fn play(editor: &Editor, agent: &ScriptedAgent) {
         match next.1.what() {
             "expects" => act(editor, &next.1),
             "replayed" => return,
-            _ => editor
-                .fail("the client closed the agent's pipe before the agent had said everything"),
+            _ => editor.fail("the client closed the agent's pipe before the agent had said everything"),
         }
     }
 }
@@ -116,9 +102,7 @@ fn act(editor: &Editor, expected: &Entry) {
         Some("prompt") => editor.prompt(expected.get("text").as_str().unwrap_or_default()),
         Some("cancel") => editor.command("AgentChat cancel"),
         Some("answer") => answer(editor, &expected.get("answer")["result"]["outcome"]),
-        other => editor.fail(&format!(
-            "the replay expects {other:?}, which no user can do"
-        )),
+        other => editor.fail(&format!("the replay expects {other:?}, which no user can do")),
     }
 }
 
@@ -129,8 +113,6 @@ fn answer(editor: &Editor, outcome: &Json) {
     let Some(option) = outcome["optionId"].as_str() else {
         return;
     };
-    editor.wait_until("a permission request is open", |e| {
-        e.status()["permissions"].as_u64().unwrap_or(0) > 0
-    });
+    editor.wait_until("a permission request is open", |e| e.status()["permissions"].as_u64().unwrap_or(0) > 0);
     editor.lua("require('agentchat').respond(...)", json!([option]));
 }

@@ -46,10 +46,7 @@ pub struct Channel {
 impl Channel {
     /// Starts to read; redraw events go to `grid`.
     pub fn new(stdin: ChildStdin, stdout: ChildStdout, grid: Arc<Mutex<Grid>>) -> Self {
-        let pending = Arc::new(Mutex::new(Pending {
-            last_id: 0,
-            waiting: Some(HashMap::new()),
-        }));
+        let pending = Arc::new(Mutex::new(Pending { last_id: 0, waiting: Some(HashMap::new()) }));
         let shared = Arc::clone(&pending);
         thread::spawn(move || {
             let mut input = BufReader::with_capacity(1 << 16, stdout);
@@ -59,10 +56,7 @@ impl Channel {
             // Dropping the senders tells everyone who waits.
             shared.lock().unwrap().waiting = None;
         });
-        Self {
-            writer: Mutex::new(stdin),
-            pending,
-        }
+        Self { writer: Mutex::new(stdin), pending }
     }
 
     /// Calls an API function and waits for its answer.
@@ -72,19 +66,10 @@ impl Channel {
             let mut pending = self.pending.lock().unwrap();
             pending.last_id += 1;
             let id = pending.last_id;
-            pending
-                .waiting
-                .as_mut()
-                .ok_or(CallError::Closed)?
-                .insert(id, sender);
+            pending.waiting.as_mut().ok_or(CallError::Closed)?.insert(id, sender);
             id
         };
-        self.write(&Value::Array(vec![
-            REQUEST.into(),
-            id.into(),
-            method.into(),
-            from_json(arguments),
-        ]))?;
+        self.write(&Value::Array(vec![REQUEST.into(), id.into(), method.into(), from_json(arguments)]))?;
         match receiver.recv_timeout(patience) {
             Ok(answer) => answer,
             Err(mpsc::RecvTimeoutError::Timeout) => Err(CallError::TimedOut),
@@ -96,10 +81,7 @@ impl Channel {
         let mut bytes = Vec::new();
         rmpv::encode::write_value(&mut bytes, message).expect("writing to memory does not fail");
         let mut writer = self.writer.lock().unwrap();
-        writer
-            .write_all(&bytes)
-            .and_then(|()| writer.flush())
-            .map_err(|_| CallError::Closed)
+        writer.write_all(&bytes).and_then(|()| writer.flush()).map_err(|_| CallError::Closed)
     }
 }
 
@@ -107,23 +89,15 @@ fn dispatch(message: Value, pending: &Mutex<Pending>, grid: &Mutex<Grid>) {
     let Value::Array(parts) = message else { return };
     match (parts.first().and_then(Value::as_u64), parts.as_slice()) {
         (Some(RESPONSE), [_, id, error, result]) => {
-            let answer = if error.is_nil() {
-                Ok(to_json(result))
-            } else {
-                Err(CallError::Refused(error_text(error)))
-            };
+            let answer = if error.is_nil() { Ok(to_json(result)) } else { Err(CallError::Refused(error_text(error))) };
             let mut pending = pending.lock().unwrap();
-            let waiting = id
-                .as_u64()
-                .and_then(|id| pending.waiting.as_mut()?.remove(&id));
+            let waiting = id.as_u64().and_then(|id| pending.waiting.as_mut()?.remove(&id));
             if let Some(sender) = waiting {
                 // The caller may have given up waiting.
                 let _ = sender.send(answer);
             }
         }
-        (Some(NOTIFICATION), [_, name, Value::Array(batches)])
-            if name.as_str() == Some("redraw") =>
-        {
+        (Some(NOTIFICATION), [_, name, Value::Array(batches)]) if name.as_str() == Some("redraw") => {
             let mut grid = grid.lock().unwrap();
             for batch in batches {
                 grid.apply(batch);
@@ -135,10 +109,7 @@ fn dispatch(message: Value, pending: &Mutex<Pending>, grid: &Mutex<Grid>) {
 
 fn error_text(error: &Value) -> String {
     // Neovim's errors are `[type, text]`.
-    error
-        .as_array()
-        .and_then(|parts| parts.get(1))
-        .map_or_else(|| error.to_string(), text)
+    error.as_array().and_then(|parts| parts.get(1)).map_or_else(|| error.to_string(), text)
 }
 
 /// A string value's text, with bytes that are no UTF-8 replaced.
@@ -154,21 +125,14 @@ fn to_json(value: &Value) -> Json {
     match value {
         Value::Nil => Json::Null,
         Value::Boolean(flag) => Json::from(*flag),
-        Value::Integer(number) => number
-            .as_i64()
-            .map_or_else(|| Json::from(number.as_u64()), Json::from),
+        Value::Integer(number) => number.as_i64().map_or_else(|| Json::from(number.as_u64()), Json::from),
         Value::F32(number) => Json::from(*number),
         Value::F64(number) => Json::from(*number),
         Value::String(_) => Json::from(text(value)),
         Value::Binary(bytes) => Json::from(String::from_utf8_lossy(bytes)),
         Value::Array(items) => items.iter().map(to_json).collect(),
-        Value::Map(pairs) => pairs
-            .iter()
-            .map(|(key, item)| (text(key), to_json(item)))
-            .collect(),
-        Value::Ext(_, bytes) => {
-            rmpv::decode::read_value(&mut bytes.as_slice()).map_or(Json::Null, |id| to_json(&id))
-        }
+        Value::Map(pairs) => pairs.iter().map(|(key, item)| (text(key), to_json(item))).collect(),
+        Value::Ext(_, bytes) => rmpv::decode::read_value(&mut bytes.as_slice()).map_or(Json::Null, |id| to_json(&id)),
     }
 }
 
@@ -184,11 +148,8 @@ fn from_json(json: &Json) -> Value {
             .unwrap_or(Value::Nil),
         Json::String(string) => Value::from(string.as_str()),
         Json::Array(items) => Value::Array(items.iter().map(from_json).collect()),
-        Json::Object(entries) => Value::Map(
-            entries
-                .iter()
-                .map(|(key, item)| (Value::from(key.as_str()), from_json(item)))
-                .collect(),
-        ),
+        Json::Object(entries) => {
+            Value::Map(entries.iter().map(|(key, item)| (Value::from(key.as_str()), from_json(item))).collect())
+        }
     }
 }

@@ -33,8 +33,7 @@ impl Scenario {
     /// Steps before anything is read: banners, noise, an early exit.
     #[must_use]
     pub fn on_start(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
-        self.on_start
-            .extend(steps.into_iter().map(|Step(step)| step));
+        self.on_start.extend(steps.into_iter().map(|Step(step)| step));
         self
     }
 
@@ -43,12 +42,7 @@ impl Scenario {
     #[must_use]
     pub fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         let steps: Json = steps.into_iter().map(|Step(step)| step).collect();
-        if let Some(lists) = self
-            .on
-            .entry(method)
-            .or_insert_with(|| json!([]))
-            .as_array_mut()
-        {
+        if let Some(lists) = self.on.entry(method).or_insert_with(|| json!([])).as_array_mut() {
             lists.push(steps);
         }
         self
@@ -181,9 +175,7 @@ fn text_update(kind: &str, text: &str) -> Step {
 
 /// A new tool call, `pending`.
 pub fn tool_call(id: &str, title: &str, kind: &str) -> Step {
-    update(
-        json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending" }),
-    )
+    update(json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending" }))
 }
 
 /// Changes of a tool call: the members of `changes`.
@@ -202,10 +194,9 @@ pub fn tool_status(id: &str, status: &str) -> Step {
 
 /// A plan; each entry is its text and its status.
 pub fn plan(entries: &[(&str, &str)]) -> Step {
-    let entry = |(content, status): &(&str, &str)| json!({ "content": content, "status": status, "priority": "medium" });
-    update(
-        json!({ "sessionUpdate": "plan", "entries": entries.iter().map(entry).collect::<Json>() }),
-    )
+    let entry =
+        |(content, status): &(&str, &str)| json!({ "content": content, "status": status, "priority": "medium" });
+    update(json!({ "sessionUpdate": "plan", "entries": entries.iter().map(entry).collect::<Json>() }))
 }
 
 // -- what is asked; the steps go on when the answer is there, unless the request is `.without_waiting()`
@@ -217,10 +208,7 @@ pub fn request(method: &str, params: Json) -> Step {
 
 /// Asks to read a file, by its path in the project.
 pub fn read_file(path: &str) -> Step {
-    request(
-        "fs/read_text_file",
-        json!({ "sessionId": "$session", "path": format!("$cwd/{path}") }),
-    )
+    request("fs/read_text_file", json!({ "sessionId": "$session", "path": format!("$cwd/{path}") }))
 }
 
 /// Asks to write a file, by its path in the project.
@@ -233,8 +221,7 @@ pub fn write_file(path: &str, content: &str) -> Step {
 
 /// Asks for permission for a tool call, with the usual four options, whose ids are their kinds.
 pub fn ask_permission(tool_call_id: &str, title: &str) -> Step {
-    let option =
-        |(kind, name): (&str, &str)| json!({ "optionId": kind, "kind": kind, "name": name });
+    let option = |(kind, name): (&str, &str)| json!({ "optionId": kind, "kind": kind, "name": name });
     let options = [
         ("allow_once", "Allow"),
         ("allow_always", "Always allow"),
@@ -249,10 +236,7 @@ pub fn ask_permission(tool_call_id: &str, title: &str) -> Step {
 
 /// Asks for permission with a tool call and options of the test's own.
 pub fn ask_permission_with(tool_call: Json, options: Json) -> Step {
-    request(
-        "session/request_permission",
-        json!({ "sessionId": "$session", "toolCall": tool_call, "options": options }),
-    )
+    request("session/request_permission", json!({ "sessionId": "$session", "toolCall": tool_call, "options": options }))
 }
 
 // -- bytes

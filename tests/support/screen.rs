@@ -16,10 +16,7 @@ struct Cell {
 
 impl Cell {
     fn blank() -> Self {
-        Self {
-            text: " ".into(),
-            highlight: 0,
-        }
+        Self { text: " ".into(), highlight: 0 }
     }
 }
 
@@ -88,22 +85,14 @@ impl Grid {
         };
         let mut column = number(arguments, 2);
         let mut highlight = 0;
-        for cell in arguments
-            .get(3)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for cell in arguments.get(3).and_then(Value::as_array).into_iter().flatten() {
             let Some([shown, rest @ ..]) = cell.as_array().map(Vec::as_slice) else {
                 continue;
             };
             highlight = rest.first().and_then(Value::as_u64).unwrap_or(highlight);
             for _ in 0..rest.get(1).and_then(Value::as_u64).unwrap_or(1) {
                 if let Some(place) = row.get_mut(column) {
-                    *place = Cell {
-                        text: text(shown),
-                        highlight,
-                    };
+                    *place = Cell { text: text(shown), highlight };
                 }
                 column += 1;
             }
@@ -116,9 +105,7 @@ impl Grid {
         let by = arguments.get(5).and_then(Value::as_i64).unwrap_or(0);
         let before = self.screen.rows.clone();
         for row in top..bottom {
-            let source = i64::try_from(row)
-                .ok()
-                .and_then(|row| usize::try_from(row + by).ok());
+            let source = i64::try_from(row).ok().and_then(|row| usize::try_from(row + by).ok());
             if let Some(source) = source.filter(|source| (top..bottom).contains(source)) {
                 self.screen.rows[row][left..right].clone_from_slice(&before[source][left..right]);
             }
@@ -131,24 +118,14 @@ impl Grid {
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|part| {
-                part.as_map()?
-                    .iter()
-                    .find(|(key, _)| key.as_str() == Some("hi_name"))
-            })
+            .filter_map(|part| part.as_map()?.iter().find(|(key, _)| key.as_str() == Some("hi_name")))
             .map(|(_, name)| text(name));
-        self.screen
-            .groups
-            .insert(id.as_u64().unwrap_or(0), names.collect());
+        self.screen.groups.insert(id.as_u64().unwrap_or(0), names.collect());
     }
 }
 
 fn number(arguments: &[Value], index: usize) -> usize {
-    arguments
-        .get(index)
-        .and_then(Value::as_u64)
-        .and_then(|number| usize::try_from(number).ok())
-        .unwrap_or(0)
+    arguments.get(index).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
 }
 
 impl Screen {
@@ -159,10 +136,7 @@ impl Screen {
 
     /// The text of one row, without the blanks at its end.
     pub fn row(&self, row: usize) -> String {
-        let text: String = self.rows[row]
-            .iter()
-            .map(|cell| cell.text.as_str())
-            .collect();
+        let text: String = self.rows[row].iter().map(|cell| cell.text.as_str()).collect();
         text.trim_end().to_owned()
     }
 
@@ -187,9 +161,7 @@ impl Screen {
 
     /// The names of the highlight groups that colour a cell, lowest priority first.
     pub fn groups_at(&self, row: usize, column: usize) -> &[String] {
-        self.groups
-            .get(&self.rows[row][column].highlight)
-            .map_or(&[], Vec::as_slice)
+        self.groups.get(&self.rows[row][column].highlight).map_or(&[], Vec::as_slice)
     }
 
     /// The highlight groups at the place where `wanted` begins.

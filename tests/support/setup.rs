@@ -55,9 +55,7 @@ impl Setup {
     pub fn agent_command(mut self, name: &str, command: &[String]) -> Self {
         let agents = self.config.entry("agents").or_insert_with(|| json!({}));
         agents[name] = json!({ "command": command });
-        self.config
-            .entry("default_agent")
-            .or_insert_with(|| json!(name));
+        self.config.entry("default_agent").or_insert_with(|| json!(name));
         self
     }
 
@@ -79,8 +77,7 @@ impl Setup {
     /// Puts a file into the project folder; its folders are made.
     #[must_use]
     pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
-        self.files
-            .push((path.to_owned(), content.as_ref().to_vec()));
+        self.files.push((path.to_owned(), content.as_ref().to_vec()));
         self
     }
 
