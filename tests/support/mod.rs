@@ -9,7 +9,7 @@
 //! let editor = Editor::start(Setup::new().agent("scripted", &agent).file("a.txt", "one\n"));
 //! editor.command("AgentChat open");
 //! editor.prompt("hi");
-//! editor.wait_until("the answer is in the transcript", |e| e.transcript_text().contains("Hello"));
+//! editor.wait_transcript("Hello");
 //! ```
 //!
 //! # The editor
@@ -23,7 +23,9 @@
 //! * **Look**: [`screen`](Editor::screen) (text, cursor, and the highlight groups of a cell),
 //!   [`transcript`](Editor::transcript), [`status`](Editor::status), [`messages`](Editor::messages),
 //!   [`events`](Editor::events) (the `User AgentChat…` autocommands so far).
-//! * **Wait**: [`wait`](Editor::wait) and [`wait_until`](Editor::wait_until) ask over and over until the deadline. On
+//! * **Wait**: [`wait`](Editor::wait), [`wait_until`](Editor::wait_until), [`wait_screen`](Editor::wait_screen),
+//!   [`wait_transcript`](Editor::wait_transcript), [`wait_state`](Editor::wait_state) ask over and over until the
+//!   deadline. On
 //!   failure they show the screen, the transcript, the messages, every log and what the agents saw. There is no sleep
 //!   in this API: what a test waits for is always a condition.
 //! * **Measure**: [`rtt`](Editor::rtt), the longest time that a key press would have waited while a closure ran.
