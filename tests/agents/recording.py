@@ -1,0 +1,80 @@
+"""Reads a recording of `tap.py` while it grows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class Recording:
+    """What went over the wire so far. Every method reads the file anew, so it is always current."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        if not self.path.exists():
+            return
+        for line in self.path.read_bytes().split(b"\n")[:-1]:
+            yield json.loads(line)
+
+    def messages(self, direction: str) -> Iterator[dict[str, Any]]:
+        for entry in self.entries():
+            if entry["dir"] == direction and isinstance(entry.get("msg"), dict):
+                yield entry["msg"]
+
+    def requests(self, direction: str, method: str | None = None) -> list[dict[str, Any]]:
+        """Requests of one side, oldest first."""
+        return [
+            message
+            for message in self.messages(direction)
+            if "id" in message and "method" in message and method in (None, message["method"])
+        ]
+
+    def wrongly_answered(self) -> list[str]:
+        """The agent's requests that did not get exactly one answer, and answers to no request; empty is right."""
+        answers = Counter(_key(m) for m in self.messages("c2a") if "method" not in m and "id" in m)
+        problems = []
+        for request in self.requests("a2c"):
+            count = answers.pop(_key(request), 0)
+            if count != 1:
+                problems.append(f"{request['method']} with id {request['id']!r} got {count} answers")
+        problems += [f"an answer to id {ident}, which is no request" for ident in answers]
+        return problems
+
+    def agent_text(self, after: int = 0) -> str:
+        """All that the agent said in message chunks, from the `after`-th prompt (0-based) on."""
+        prompts, said = 0, []
+        for entry in self.entries():
+            message = entry.get("msg")
+            if not isinstance(message, dict):
+                continue
+            if entry["dir"] == "c2a" and message.get("method") == "session/prompt":
+                prompts += 1
+            update = (message.get("params") or {}).get("update") or {}
+            if prompts > after and update.get("sessionUpdate") == "agent_message_chunk":
+                said.append(update["content"].get("text", ""))
+        return "".join(said)
+
+    def stop_reasons(self) -> list[str]:
+        """How every answered prompt ended, in the order of the answers; an error is its message."""
+        prompts = {_key(request) for request in self.requests("c2a", "session/prompt")}
+        stops = []
+        for message in self.messages("a2c"):
+            if "method" in message or _key(message) not in prompts:
+                continue
+            result = message.get("result") or {}
+            stops.append(result.get("stopReason") or str(message.get("error")))
+        return stops
+
+    def tail(self, count: int = 12, width: int = 300) -> str:
+        """The last entries, shortened: for a report of a failure."""
+        lines = [json.dumps(entry, ensure_ascii=False) for entry in self.entries()]
+        return "\n".join(line if len(line) <= width else line[:width] + " …" for line in lines[-count:])
+
+
+def _key(message: dict[str, Any]) -> str:
+    return json.dumps(message["id"])
