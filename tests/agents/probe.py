@@ -100,10 +100,6 @@ def play_cancel_permission(session: Session) -> str:
     return f"{stop}{'' if cancelled.is_set() else ', NEVER ASKED'}, then {session.prompt('hello', 'Still there?')}"
 
 
-def play_cut_off(session: Session) -> str:
-    return session.prompt("cut-off", "Say much.")
-
-
 PLAYS: dict[str, Callable[[Session], str]] = {
     "text": play_text,
     "edit": play_edit,
@@ -112,7 +108,6 @@ PLAYS: dict[str, Callable[[Session], str]] = {
     "shell": play_shell,
     "cancel-stream": play_cancel_stream,
     "cancel-permission": play_cancel_permission,
-    "cut-off": play_cut_off,
 }
 
 
@@ -120,7 +115,7 @@ def probe(agent: Agent, play: str, folder: Path) -> bool:
     """Runs one play in a session of its own and prints one line; false when the agent failed."""
     path = folder / f"{agent.name}-{agent.version}-{play}.jsonl"
     path.unlink(missing_ok=True)
-    with open(path.with_suffix(".model"), "w", encoding="utf-8") as log, ModelServer(log=log) as model:
+    with ModelServer() as model:
         with sandbox.sandbox(agent, model.url) as box:
             command = [sys.executable, str(TAP), str(path), *agent.command]
             client = Client(command, {**os.environ, **box.agent_env}, box.project)

@@ -45,30 +45,11 @@ class Recording:
         problems += [f"an answer to id {ident}, which is no request" for ident in answers]
         return problems
 
-    def agent_text(self, after: int = 0) -> str:
-        """All that the agent said in message chunks, from the `after`-th prompt (0-based) on."""
-        prompts, said = 0, []
-        for entry in self.entries():
-            message = entry.get("msg")
-            if not isinstance(message, dict):
-                continue
-            if entry["dir"] == "c2a" and message.get("method") == "session/prompt":
-                prompts += 1
-            update = (message.get("params") or {}).get("update") or {}
-            if prompts > after and update.get("sessionUpdate") == "agent_message_chunk":
-                said.append(update["content"].get("text", ""))
-        return "".join(said)
-
-    def stop_reasons(self) -> list[str]:
-        """How every answered prompt ended, in the order of the answers; an error is its message."""
-        prompts = {_key(request) for request in self.requests("c2a", "session/prompt")}
-        stops = []
-        for message in self.messages("a2c"):
-            if "method" in message or _key(message) not in prompts:
-                continue
-            result = message.get("result") or {}
-            stops.append(result.get("stopReason") or str(message.get("error")))
-        return stops
+    def thoughts(self) -> str:
+        """All that the agent thought so far."""
+        updates = ((message.get("params") or {}).get("update") or {} for message in self.messages("a2c"))
+        chunks = (update["content"] for update in updates if update.get("sessionUpdate") == "agent_thought_chunk")
+        return "".join(chunk.get("text", "") for chunk in chunks)
 
     def tail(self, count: int = 12, width: int = 300) -> str:
         """The last entries, shortened: for a report of a failure."""

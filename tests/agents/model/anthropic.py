@@ -59,7 +59,7 @@ class Anthropic:
             halves = (text[: len(text) // 2], text[len(text) // 2 :])
             yield from _block(index, block, ({"type": "input_json_delta", "partial_json": half} for half in halves))
             index += 1
-        reason = "tool_use" if reply.calls else {"length": "max_tokens"}.get(reply.stop, "end_turn")
+        reason = "tool_use" if reply.calls else "end_turn"
         yield _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=USAGE)
         yield _event("message_stop")
 

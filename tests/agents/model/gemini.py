@@ -50,7 +50,7 @@ class Gemini:
         for call in reply.calls:
             function = {"name": call.tool.name, "args": call.arguments, "id": fresh_id("call_")}
             yield ServerSentEvent(_chunk([{"functionCall": function, "thoughtSignature": "c2lnbmVk"}]))
-        yield ServerSentEvent(_chunk([{"text": ""}], {"length": "MAX_TOKENS"}.get(reply.stop, "STOP")))
+        yield ServerSentEvent(_chunk([{"text": ""}], "STOP"))
 
 
 def _chunk(parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:

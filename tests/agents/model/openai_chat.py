@@ -50,7 +50,7 @@ class OpenAiChat:
             function = {"name": call.tool.name, "arguments": ""}
             yield chunk({"tool_calls": [{"index": index, "id": fresh_id("call_"), "type": "function", "function": function}]})
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": json.dumps(call.arguments)}}]})
-        yield chunk({}, "tool_calls" if reply.calls else {"length": "length"}.get(reply.stop, "stop"))
+        yield chunk({}, "tool_calls" if reply.calls else "stop")
         yield ServerSentEvent({**envelope, "choices": [], "usage": USAGE})
         yield ServerSentEvent("[DONE]")
 

@@ -65,11 +65,7 @@ class OpenAiResponses:
                 if kind == "response.output_item.done":
                     output.append(fields["item"])
         done = {**response, "status": "completed", "output": output, "usage": USAGE}
-        if reply.stop == "length":
-            done |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-            yield event("response.incomplete", response=done)
-        else:
-            yield event("response.completed", response=done)
+        yield event("response.completed", response=done)
 
 
 Part = Iterator[tuple[str, dict[str, Any]]]
@@ -94,7 +90,6 @@ def _response(body: dict[str, Any]) -> dict[str, Any]:
         "status": "in_progress",
         "output": [],
         "error": None,
-        "incomplete_details": None,
     }
 
 

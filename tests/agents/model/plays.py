@@ -62,18 +62,18 @@ class Turn:
     calls: tuple[Call, ...] = ()
     endless: bool = False
     """Counts until the agent hangs up."""
-    stop: str = "end"
-    """`end`, or `length` when the answer is cut off."""
 
 
 SOURCE = "words.py"
 OLD_LINE = '    return len(text.split(" "))\n'
 NEW_LINE = "    return len(text.split())\n"
-NOTES = "docs/notes.md"
+NOTES = "notes.md"
 NOTES_TEXT = "# Notes\n\nRuns of blanks count once.\n"
 SHELL_FILE = "from-shell.txt"
 SHELL_COMMAND = f"echo shell-was-here > {SHELL_FILE} && cat {SHELL_FILE}"
 
+HELLO = "Yes, still here."
+THOUGHT = "The question is about blanks."
 ANSWER = """Two things about **counting words**:
 
 1. `split(" ")` sees an empty word in every run of blanks.
@@ -100,8 +100,8 @@ def turns(play: str, folder: str) -> tuple[Turn, ...] | None:
         calls=(Edit(source, OLD_LINE, NEW_LINE),),
     )
     return {
-        "text": (Turn(thought="The question is about blanks.", text=ANSWER),),
-        "hello": (Turn(text="Yes, still here."),),
+        "text": (Turn(thought=THOUGHT, text=ANSWER),),
+        "hello": (Turn(text=HELLO),),
         "edit": (Turn(calls=(Read(source),)), edit, Turn(text="The line is changed.")),
         "create": (
             Turn(text="I will write the notes.", calls=(Create(f"{folder}/{NOTES}", NOTES_TEXT),)),
@@ -112,5 +112,4 @@ def turns(play: str, folder: str) -> tuple[Turn, ...] | None:
             Turn(text="The command has run."),
         ),
         "count": (Turn(endless=True),),
-        "cut-off": (Turn(text="This answer is cut off in the mid", stop="length"),),
     }.get(play)

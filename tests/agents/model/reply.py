@@ -40,7 +40,6 @@ class Reply:
     text: str = ""
     calls: tuple[Invocation, ...] = ()
     endless: bool = False
-    stop: str = "end"
 
     def thought_pieces(self) -> Iterator[str]:
         return _pieces(self.thought)
@@ -79,4 +78,4 @@ def reply_to(conversation: Conversation) -> Reply:
         calls = tuple(invocation(call, conversation.tools) for call in turn.calls)
     except NoSuchTool as missing:
         return Reply(text=f"Cannot play {name}: {missing}.")
-    return Reply(turn.thought, turn.text, calls, turn.endless, turn.stop)
+    return Reply(turn.thought, turn.text, calls, turn.endless)
