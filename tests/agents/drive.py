@@ -22,7 +22,7 @@ from model_server import ModelServer
 from nvim import NvimError, NvimGone, NvimTimeout
 from scenarios import SCENARIOS, Failed, tidy
 
-Expected = (Failed, AssertionError, NvimError, NvimGone, NvimTimeout)
+Expected = (Failed, AssertionError, NvimError, NvimGone, NvimTimeout, OSError)
 
 
 class Drive:

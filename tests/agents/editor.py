@@ -91,6 +91,7 @@ class Chat:
         init = box.home / "init.lua"
         init.write_text(INIT.format(repository=_lua_string(str(REPOSITORY)), config=_lua_string(json.dumps(config))))
         self._before_prompt = 0
+        self._turns_before_prompt = 0
         self.nvim = Nvim(args=["-u", str(init), "-i", "NONE"], cwd=box.project, size=(140, 45))
 
     def open(self) -> float:
@@ -102,7 +103,7 @@ class Chat:
 
     def type_prompt(self, play: str, words: str) -> None:
         """Types a prompt into the prompt window and sends it with <C-s>."""
-        self._before_prompt = len(self.transcript())
+        self._remember()
         window = self.nvim.call("nvim_get_current_win")
         assert self.nvim.lua(ENTER_WINDOW, "agentchat_prompt"), "no prompt window in this tab"
         self.nvim.input(f"<Esc>Go{self._words(play, words)}<C-s><Esc>")
@@ -111,29 +112,34 @@ class Chat:
 
     def prompt(self, play: str, words: str) -> None:
         """`:AgentChat prompt`."""
-        self._before_prompt = len(self.transcript())
+        self._remember()
         self.nvim.command(f"AgentChat prompt {self._words(play, words)}")
+
+    def _remember(self) -> None:
+        self._before_prompt = len(self.transcript())
+        self._turns_before_prompt = self.turns_ended()
 
     def _words(self, play: str, words: str) -> str:
         return f"{words} {plays.cue(play, str(self.box.project))}"
 
-    def turn_end(self, turns: int) -> str:
-        """Waits until `turns` turns have ended and the chat is idle; the last one's stop reason."""
-
-        def ended() -> bool:
-            return len(self.events("AgentChatTurnEnd")) >= turns or self.status()["state"] == "failed"
-
-        self.wait(ended, f"the end of turn {turns}", TURN)
+    def turn_end(self) -> str:
+        """Waits until the turn of the last prompt has ended and the chat is idle; its stop reason."""
+        self.wait(lambda: self._turn_ended() or self.status()["state"] == "failed", "the end of the turn", TURN)
         assert self.status()["state"] != "failed", f"the chat failed: {self.status()}"
         self.wait(lambda: self.status()["state"] == "idle", "the chat to be idle", 10)
-        return (self.events("AgentChatTurnEnd")[turns - 1] or {}).get("stop_reason", "none")
+        return (self.events("AgentChatTurnEnd")[-1] or {}).get("stop_reason", "none")
 
     def turns_ended(self) -> int:
         return len(self.events("AgentChatTurnEnd"))
 
+    def _turn_ended(self) -> bool:
+        return self.turns_ended() > self._turns_before_prompt
+
     def permission(self) -> str:
         """Waits until a permission request is displayed; its text."""
-        lines = self.wait(lambda: self.buffer("agentchat_permission", shown=True), "a permission request", TURN)
+        self.wait(lambda: self.permission_shown() or self._turn_ended(), "a permission request", TURN)
+        lines = self.buffer("agentchat_permission", shown=True)
+        assert lines is not None, "the agent ended the turn without asking for permission"
         return "\n".join(lines)
 
     def permission_shown(self) -> bool:

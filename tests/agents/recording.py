@@ -34,6 +34,12 @@ class Recording:
             if "id" in message and "method" in message and method in (None, message["method"])
         ]
 
+    def answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The client's answer to the agent's newest request with this id; None as long as there is none."""
+        answers = [m for m in self.messages("c2a") if "method" not in m and "id" in m and _key(m) == _key(request)]
+        same = [r for r in self.requests("a2c") if _key(r) == _key(request)]
+        return answers[-1] if len(answers) == len(same) else None
+
     def wrongly_answered(self) -> list[str]:
         """The agent's requests that did not get exactly one answer, and answers to no request; empty is right."""
         answers = Counter(_key(m) for m in self.messages("c2a") if "method" not in m and "id" in m)

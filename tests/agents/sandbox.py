@@ -51,7 +51,7 @@ def raise_loopback() -> None:
 
 def clean_environment() -> dict[str, str]:
     """Enough to find programs; no keys, proxies or settings of the user."""
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "AGENTCHAT_NVIM", "TMPDIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "TMPDIR", "AGENTCHAT_NVIM") if name in os.environ}
     path = os.pathsep.join([str(NODE.parent), *os.get_exec_path()])
     return {"LANG": "C.UTF-8", **kept, "PATH": path, "SHELL": "/bin/sh", "TERM": "xterm-256color", "USER": "user"}
 
