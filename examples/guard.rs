@@ -22,9 +22,7 @@ fn main() -> ExitCode {
 
 fn act(args: &[String]) -> std::io::Result<ExitCode> {
     let [action, program, rest @ ..] = args else {
-        return Err(std::io::Error::other(
-            "usage: guard run|follow|again PROGRAM [ARG…]",
-        ));
+        return Err(std::io::Error::other("usage: guard run|follow|again PROGRAM [ARG…]"));
     };
     match action.as_str() {
         "run" => {

@@ -14,13 +14,7 @@ fn main() -> ExitCode {
     tracing::info!(api_key = "s3cret", "with a key");
     tracing::debug!("only at debug");
     let thread = std::thread::Builder::new().name("worker".to_owned());
-    let outcome = thread
-        .spawn(|| panic!("it broke\nOPENAI_API_KEY=s3cret"))
-        .map(std::thread::JoinHandle::join);
+    let outcome = thread.spawn(|| panic!("it broke\nOPENAI_API_KEY=s3cret")).map(std::thread::JoinHandle::join);
     tracing::info!("after the panic");
-    if matches!(outcome, Ok(Err(_))) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if matches!(outcome, Ok(Err(_))) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

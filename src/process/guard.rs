@@ -69,10 +69,7 @@ use unix::supervise;
 #[cfg(not(unix))]
 fn supervise(helper: &mut Command) -> Result<u8, GuardError> {
     let status = helper.status().map_err(GuardError::Start)?;
-    Ok(status
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .unwrap_or(FAILED))
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED))
 }
 
 /// Why the guard could not do its work.
@@ -81,9 +78,7 @@ enum GuardError {
     #[error("the helper process could not be started ({0}): reinstall or rebuild the plugin")]
     Start(#[source] io::Error),
     #[cfg(unix)]
-    #[error(
-        "the helper process cannot be watched ({0}), so it was not left running: please report this"
-    )]
+    #[error("the helper process cannot be watched ({0}), so it was not left running: please report this")]
     Watch(#[source] nix::errno::Errno),
 }
 

@@ -22,11 +22,7 @@ sleep 1000 & kill -STOP $!
 fn brood_is_there(mark: &Mark) -> bool {
     let processes = mark.processes();
     // The stopped one may have been stopped while it was still called `sh`.
-    processes
-        .iter()
-        .filter(|process| process.name == "sleep" && process.state != 'T')
-        .count()
-        == 2
+    processes.iter().filter(|process| process.name == "sleep" && process.state != 'T').count() == 2
         && processes.iter().any(|process| process.state == 'T')
 }
 
@@ -95,17 +91,8 @@ struct Guard(Child);
 impl Guard {
     fn start(mark: &Mark, helper: &[&str]) -> Self {
         let mut command = mark.command(example("guard"));
-        command
-            .args(["run", example("guard").to_str().unwrap(), "follow"])
-            .args(helper);
-        Self(
-            command
-                .process_group(0)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap(),
-        )
+        command.args(["run", example("guard").to_str().unwrap(), "follow"]).args(helper);
+        Self(command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
     fn pid(&self) -> i32 {
@@ -142,9 +129,7 @@ fn the_guard_ends_with_the_helpers_code_and_leaves_nothing() {
 fn killing_the_helper_ends_all_with_its_signal() {
     let mark = Mark::new();
     let mut guard = Guard::start(&mark, &["sh", "-c", &wedged()]);
-    until("the helper", || {
-        mark.count("tail") == 1 && brood_is_there(&mark)
-    });
+    until("the helper", || mark.count("tail") == 1 && brood_is_there(&mark));
     kill(mark.pid_of("tail"), 9).unwrap();
     assert_eq!(guard.wait().code(), Some(128 + 9));
     assert!(mark.processes().is_empty(), "{:?}", mark.processes());
@@ -153,18 +138,14 @@ fn killing_the_helper_ends_all_with_its_signal() {
 #[test]
 fn sigterm_to_the_group_lets_the_helper_finish_first() {
     let mark = Mark::new();
-    let helper =
-        "trap 'sleep 0.5; echo finished; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let helper = "trap 'sleep 0.5; echo finished; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     let mut guard = Guard::start(&mark, &["sh", "-c", helper]);
     let mut stdout = guard.0.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 6]).unwrap();
     kill(-guard.pid(), 15).unwrap();
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!(
-        (rest.as_str(), guard.wait().code()),
-        ("finished\n", Some(5))
-    );
+    assert_eq!((rest.as_str(), guard.wait().code()), ("finished\n", Some(5)));
 }
 
 #[test]
@@ -180,9 +161,7 @@ fn sigterm_to_the_guard_alone_reaches_the_helper() {
 fn sigterm_to_the_group_ends_all_in_time_when_the_helper_hangs() {
     let mark = Mark::new();
     let mut guard = Guard::start(&mark, &["sh", "-c", &wedged()]);
-    until("the helper", || {
-        mark.count("tail") == 1 && brood_is_there(&mark)
-    });
+    until("the helper", || mark.count("tail") == 1 && brood_is_there(&mark));
     let start = Instant::now();
     kill(-guard.pid(), 15).unwrap();
     assert_eq!(guard.wait().code(), Some(128 + 9));
@@ -204,17 +183,12 @@ fn killing_the_guard_ends_the_helper() {
 #[test]
 fn orphans_that_end_do_not_stay_as_zombies() {
     let mark = Mark::new();
-    let script = "i=0; while [ $i -lt 20 ]; do sh -c 'setsid true & exit' & i=$((i+1)); done; wait; exec tail -f /dev/null";
+    let script =
+        "i=0; while [ $i -lt 20 ]; do sh -c 'setsid true & exit' & i=$((i+1)); done; wait; exec tail -f /dev/null";
     let guard = Guard::start(&mark, &["sh", "-c", script]);
     until("the helper", || mark.count("tail") == 1);
     let own = guard.pid();
-    until("the orphans to be reaped", || {
-        all_processes()
-            .iter()
-            .filter(|process| process.parent == own)
-            .count()
-            == 1
-    });
+    until("the orphans to be reaped", || all_processes().iter().filter(|process| process.parent == own).count() == 1);
 }
 
 #[test]
@@ -223,31 +197,19 @@ fn the_helper_starts_with_the_usual_signals_and_the_unharmed_environment() {
     let guard = example("guard");
     let follow = ["run", guard.to_str().unwrap(), "follow"];
     let mut command = mark.command(&guard);
-    let status = output(
-        command
-            .args(follow)
-            .args(["sh", "-c", "cat /proc/self/status"]),
-    );
+    let status = output(command.args(follow).args(["sh", "-c", "cat /proc/self/status"]));
     let field = |name: &str| {
-        let value = status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .unwrap();
+        let value = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         u64::from_str_radix(value.trim(), 16).unwrap()
     };
     let sigpipe = 1 << (13 - 1);
     assert_eq!((field("SigBlk:"), field("SigIgn:") & sigpipe), (0, 0));
 
     let mut command = mark.command(&guard);
-    command
-        .env("BASH_FUNC_ml%%", "() { echo\n }")
-        .env("TWO_LINES", "one\ntwo\n");
+    command.env("BASH_FUNC_ml%%", "() { echo\n }").env("TWO_LINES", "one\ntwo\n");
     let environment = output(command.args(follow).args(["env", "-0"]));
     for entry in ["BASH_FUNC_ml%%=() { echo\n }", "TWO_LINES=one\ntwo\n"] {
-        assert!(
-            environment.split('\0').any(|line| line == entry),
-            "{environment:?}"
-        );
+        assert!(environment.split('\0').any(|line| line == entry), "{environment:?}");
     }
 }
 
@@ -259,16 +221,8 @@ fn the_guard_is_small_and_sleeps() {
     let status = || fs::read_to_string(format!("/proc/{}/status", guard.pid())).unwrap();
     let field = |name: &str| -> u64 {
         let status = status();
-        let value = status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .unwrap();
-        value
-            .split_ascii_whitespace()
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap()
+        let value = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        value.split_ascii_whitespace().next().unwrap().parse().unwrap()
     };
     until("the guard to wait", || status().contains("State:\tS"));
     let wake_ups = field("voluntary_ctxt_switches:");
@@ -283,17 +237,10 @@ fn the_guard_is_small_and_sleeps() {
 #[test]
 fn a_missing_helper_is_told() {
     let mark = Mark::new();
-    let output = mark
-        .command(example("guard"))
-        .args(["run", "/no/such/helper"])
-        .output()
-        .unwrap();
+    let output = mark.command(example("guard")).args(["run", "/no/such/helper"]).output().unwrap();
     assert_eq!(output.status.code(), Some(70));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        text.starts_with("agentchat: the helper process could not be started (No such file"),
-        "{text}"
-    );
+    assert!(text.starts_with("agentchat: the helper process could not be started (No such file"), "{text}");
 }
 
 #[test]

@@ -23,17 +23,8 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) -> Duration
 /// The program `examples/{name}.rs`, which `cargo test` builds.
 pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let path = test
-        .parent()
-        .and_then(|deps| deps.parent())
-        .unwrap()
-        .join("examples")
-        .join(name);
-    assert!(
-        path.exists(),
-        "{} is missing: run `cargo build --examples`",
-        path.display()
-    );
+    let path = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
+    assert!(path.exists(), "{} is missing: run `cargo build --examples`", path.display());
     path
 }
 
@@ -45,11 +36,7 @@ const VARIABLE: &str = "AGENTCHAT_TEST_MARK";
 impl Mark {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        Self(format!(
-            "{}.{}.",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        ))
+        Self(format!("{}.{}.", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
@@ -66,31 +53,18 @@ impl Mark {
     pub(crate) fn processes(&self) -> Vec<Process> {
         let mark = format!("{VARIABLE}={}", self.0);
         let holds_mark = |pid: i32| {
-            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
-                environment
-                    .split(|&byte| byte == 0)
-                    .any(|entry| entry == mark.as_bytes())
-            })
+            fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes()))
         };
-        all_processes()
-            .into_iter()
-            .filter(|process| process.state != 'Z' && holds_mark(process.pid))
-            .collect()
+        all_processes().into_iter().filter(|process| process.state != 'Z' && holds_mark(process.pid)).collect()
     }
 
     pub(crate) fn count(&self, name: &str) -> usize {
-        self.processes()
-            .iter()
-            .filter(|process| process.name == name)
-            .count()
+        self.processes().iter().filter(|process| process.name == name).count()
     }
 
     pub(crate) fn pid_of(&self, name: &str) -> i32 {
-        self.processes()
-            .iter()
-            .find(|process| process.name == name)
-            .unwrap()
-            .pid
+        self.processes().iter().find(|process| process.name == name).unwrap().pid
     }
 }
 
@@ -111,9 +85,7 @@ pub(crate) struct Process {
 }
 
 pub(crate) fn all_processes() -> Vec<Process> {
-    let pids = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter_map(process).collect()
 }
 
@@ -123,12 +95,7 @@ fn process(pid: i32) -> Option<Process> {
     let mut fields = after.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    Some(Process {
-        pid,
-        name: before.split_once('(')?.1.to_owned(),
-        state,
-        parent,
-    })
+    Some(Process { pid, name: before.split_once('(')?.1.to_owned(), state, parent })
 }
 
 pub(crate) fn kill(pid: i32, signal: i32) -> nix::Result<()> {

@@ -17,32 +17,19 @@ pub(super) struct Watch {
 impl Watch {
     /// Blocks the signals in the calling thread, which has to be the only one; the queue sees them nevertheless.
     pub(super) fn start() -> nix::Result<Self> {
-        let signals = [
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-            Signal::SIGINT,
-            Signal::SIGCHLD,
-        ];
+        let signals = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGCHLD];
         let mut mask = SigSet::empty();
         let mut changes = Vec::new();
         for signal in signals {
             mask.add(signal);
-            changes.push(add(
-                signal as usize,
-                EventFilter::EVFILT_SIGNAL,
-                FilterFlag::empty(),
-            ));
+            changes.push(add(signal as usize, EventFilter::EVFILT_SIGNAL, FilterFlag::empty()));
         }
         mask.thread_block()?;
         let queue = Kqueue::new()?;
         queue.kevent(&changes, &mut [], None)?;
 
         let parent = getppid();
-        let exit = add(
-            usize::try_from(parent.as_raw()).unwrap_or(0),
-            EventFilter::EVFILT_PROC,
-            FilterFlag::NOTE_EXIT,
-        );
+        let exit = add(usize::try_from(parent.as_raw()).unwrap_or(0), EventFilter::EVFILT_PROC, FilterFlag::NOTE_EXIT);
         // It fails when the parent is gone already, or may not be watched: then the helper sees the end of its input.
         if queue.kevent(&[exit], &mut [], None).is_err() && getppid() != parent {
             nix::sys::signal::raise(Signal::SIGTERM)?;
@@ -52,19 +39,10 @@ impl Watch {
 
     /// Waits for one of the things that [`Wake`] lists; without a deadline for as long as it takes.
     pub(super) fn wait(&mut self, deadline: Option<Instant>) -> nix::Result<Wake> {
-        let nothing = KEvent::new(
-            0,
-            EventFilter::EVFILT_USER,
-            EvFlags::empty(),
-            FilterFlag::empty(),
-            0,
-            0,
-        );
+        let nothing = KEvent::new(0, EventFilter::EVFILT_USER, EvFlags::empty(), FilterFlag::empty(), 0, 0);
         loop {
-            let timeout = deadline.map(|deadline| {
-                *TimeSpec::from_duration(deadline.saturating_duration_since(Instant::now()))
-                    .as_ref()
-            });
+            let timeout = deadline
+                .map(|deadline| *TimeSpec::from_duration(deadline.saturating_duration_since(Instant::now())).as_ref());
             let mut events = [nothing];
             match self.queue.kevent(&[], &mut events, timeout) {
                 Ok(0) => return Ok(Wake::Deadline),
@@ -72,8 +50,8 @@ impl Watch {
                 Err(nix::errno::Errno::EINTR) => continue,
                 Err(error) => return Err(error),
             }
-            let is_child = events[0].filter() == Ok(EventFilter::EVFILT_SIGNAL)
-                && events[0].ident() == Signal::SIGCHLD as usize;
+            let is_child =
+                events[0].filter() == Ok(EventFilter::EVFILT_SIGNAL) && events[0].ident() == Signal::SIGCHLD as usize;
             return Ok(if is_child { Wake::Child } else { Wake::End });
         }
     }

@@ -25,26 +25,16 @@ impl Watch {
     /// Blocks the signals in the calling thread, which has to be the only one.
     pub(super) fn start() -> nix::Result<Self> {
         let mut mask = SigSet::empty();
-        for signal in [
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-            Signal::SIGINT,
-            Signal::SIGCHLD,
-        ] {
+        for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGCHLD] {
             mask.add(signal);
         }
         mask.thread_block()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         if let Err(error) = prctl::set_child_subreaper(true) {
-            complain(&format!(
-                "processes that detach themselves will not be ended ({error})"
-            ));
+            complain(&format!("processes that detach themselves will not be ended ({error})"));
         }
         follow_parent(Signal::SIGTERM)?;
-        Ok(Self {
-            signals,
-            input_open: true,
-        })
+        Ok(Self { signals, input_open: true })
     }
 
     /// Waits for one of the things that [`Wake`] lists; without a deadline for as long as it takes.
@@ -53,21 +43,16 @@ impl Watch {
             if let Some(wake) = self.read_signals()? {
                 return Ok(wake);
             }
-            let timeout =
-                match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                    Some(left) if left.is_zero() => return Ok(Wake::Deadline),
-                    // Rounded up, so that it does not become a busy loop in the last millisecond.
-                    Some(left) => {
-                        PollTimeout::from(u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX))
-                    }
-                    None => PollTimeout::NONE,
-                };
+            let timeout = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(left) if left.is_zero() => return Ok(Wake::Deadline),
+                // Rounded up, so that it does not become a busy loop in the last millisecond.
+                Some(left) => PollTimeout::from(u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX)),
+                None => PollTimeout::NONE,
+            };
             let input = io::stdin();
             // Without any requested event only the hang-up is reported, and the helper's input stays unread.
-            let mut fds = [
-                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-                PollFd::new(input.as_fd(), PollFlags::empty()),
-            ];
+            let mut fds =
+                [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN), PollFd::new(input.as_fd(), PollFlags::empty())];
             let watched = if self.input_open { 2 } else { 1 };
             match poll(&mut fds[..watched], timeout) {
                 Ok(_) | Err(nix::errno::Errno::EINTR) => {}
@@ -110,9 +95,7 @@ pub(super) fn follow_parent(signal: Signal) -> nix::Result<()> {
 /// them. Only `helper` when `/proc` cannot be read.
 pub(super) fn children(helper: Option<Pid>) -> Vec<Pid> {
     children_in_proc().unwrap_or_else(|error| {
-        complain(&format!(
-            "processes may be left behind, because /proc cannot be read ({error})"
-        ));
+        complain(&format!("processes may be left behind, because /proc cannot be read ({error})"));
         helper.into_iter().collect()
     })
 }
@@ -139,10 +122,7 @@ fn children_in_proc() -> io::Result<Vec<Pid>> {
 /// `ppid` in `/proc/pid/stat` (proc(5)): the second field after the program's name, which may contain anything.
 fn parent_in_stat(stat: &[u8]) -> Option<Pid> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    let parent = std::str::from_utf8(&stat[after_name..])
-        .ok()?
-        .split_ascii_whitespace()
-        .nth(1)?;
+    let parent = std::str::from_utf8(&stat[after_name..]).ok()?.split_ascii_whitespace().nth(1)?;
     parent.parse().ok().map(Pid::from_raw)
 }
 
@@ -163,14 +143,8 @@ mod tests {
 
     #[test]
     fn the_parent_is_found_behind_any_program_name() {
-        assert_eq!(
-            parent_in_stat(b"12 (a) R 7) S 34 12 12"),
-            Some(Pid::from_raw(34))
-        );
-        assert_eq!(
-            parent_in_stat(b"12 (\xff) S 34 12"),
-            Some(Pid::from_raw(34))
-        );
+        assert_eq!(parent_in_stat(b"12 (a) R 7) S 34 12 12"), Some(Pid::from_raw(34)));
+        assert_eq!(parent_in_stat(b"12 (\xff) S 34 12"), Some(Pid::from_raw(34)));
         assert_eq!(parent_in_stat(b"12"), None);
     }
 }

@@ -32,23 +32,16 @@ pub(super) fn supervise(helper: &mut Command) -> Result<u8, GuardError> {
     let mut watch = Watch::start().map_err(GuardError::Watch)?;
     // Dropping a `Child` leaves the process alone; it is reaped below, with all others.
     let pid = helper.spawn().map_err(GuardError::Start)?.id();
-    let mut helper = Helper {
-        pid: Pid::from_raw(pid.cast_signed()),
-        code: None,
-    };
+    let mut helper = Helper { pid: Pid::from_raw(pid.cast_signed()), code: None };
 
     let watched = until_end(&mut watch, &mut helper);
     let deadline = Instant::now() + KILL_TIME;
     loop {
-        system::children(helper.alive())
-            .into_iter()
-            .for_each(kill_process);
+        system::children(helper.alive()).into_iter().for_each(kill_process);
         if helper.reap() == Reaped::All || Instant::now() >= deadline {
             break;
         }
-        watch
-            .wait(Some(Instant::now() + KILL_PAUSE))
-            .map_err(GuardError::Watch)?;
+        watch.wait(Some(Instant::now() + KILL_PAUSE)).map_err(GuardError::Watch)?;
     }
     watched.map_err(GuardError::Watch)?;
     Ok(helper.code.unwrap_or(UNKNOWN_END))
