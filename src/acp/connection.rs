@@ -39,7 +39,7 @@ const STDERR_SHOWN: usize = 20;
 /// Longest part of a line of standard error that is kept, in bytes.
 const STDERR_LINE: usize = 2000;
 /// How long an agent may take to end after we asked; it is killed then.
-const STOP_GRACE: Duration = Duration::from_millis(1000);
+const STOP_GRACE: Duration = Duration::from_secs(1);
 /// How long the rest of an ended agent's output is waited for.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -73,8 +73,8 @@ impl Connection {
         else {
             return Err("its standard streams could not be opened.".to_owned());
         };
-        let span = tracing::info_span!("agent", conn = conn.0, pid = process.pid());
-        tracing::info!(parent: &span, command = ?spawn.command, "started");
+        let context = tracing::info_span!("agent", conn = conn.0, pid = process.pid());
+        tracing::info!(parent: &context, command = ?spawn.command, "started");
         let protocol = Arc::new(Mutex::new(Protocol::new(conn)));
         let (outgoing, to_write) = mpsc::unbounded_channel();
         let unwritten = Arc::new(AtomicUsize::new(0));
@@ -82,10 +82,10 @@ impl Connection {
         let (stop, stopped) = oneshot::channel();
         let parts = Parts {
             reader: tokio::spawn(
-                read(conn, stdout, Arc::clone(&protocol), max_line, events.clone()).instrument(span.clone()),
+                read(conn, stdout, Arc::clone(&protocol), max_line, events.clone()).instrument(context.clone()),
             ),
-            writer: tokio::spawn(write(stdin, to_write, Arc::clone(&unwritten)).instrument(span.clone())),
-            stderr: tokio::spawn(keep_tail(stderr, Arc::clone(&tail)).instrument(span.clone())),
+            writer: tokio::spawn(write(stdin, to_write, Arc::clone(&unwritten)).instrument(context.clone())),
+            stderr: tokio::spawn(keep_tail(stderr, Arc::clone(&tail)).instrument(context.clone())),
         };
         let life = async move {
             let how = live(process, parts, stopped).await;
@@ -95,7 +95,7 @@ impl Connection {
             // The owner being gone too is no news to anybody.
             let _ = events.send(vec![gone]).await;
         };
-        let done = tokio::spawn(life.instrument(span));
+        let done = tokio::spawn(life.instrument(context));
         Ok(Self { protocol, outgoing, unwritten, stop: Some(stop), done })
     }
 
@@ -169,14 +169,15 @@ async fn live(mut process: AgentProcess, mut parts: Parts, stopped: oneshot::Rec
             let _ = timeout(DRAIN, &mut parts.reader).await;
             describe(exit)
         }
-        End::Silent => match timeout(DRAIN, process.wait()).await {
-            Ok(exit) => describe(exit),
-            Err(_) => {
+        End::Silent => {
+            if let Ok(exit) = timeout(DRAIN, process.wait()).await {
+                describe(exit)
+            } else {
                 parts.writer.abort();
                 end_process(&mut process).await;
                 "it closed its standard output but went on running, and was stopped".to_owned()
             }
-        },
+        }
         End::Stopped(why) => {
             // Closes the agent's standard input, which is how it learns that it should leave.
             parts.writer.abort();

@@ -118,7 +118,7 @@ impl Files {
             Ok(part) => FileOutcome::Read(part.to_owned()),
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
-        self.remember(&job, path, text.into());
+        self.remember(&job, &path, text.into());
         answer
     }
 
@@ -141,12 +141,12 @@ impl Files {
         }
         // Autocommands on save may have changed what the agent wrote: its next write is based on what they left.
         let left = self.current_text(&path, deadline).await.map_or(content, Arc::from);
-        self.remember(&job, path, left);
+        self.remember(&job, &path, left);
         FileOutcome::Written
     }
 
-    fn remember(&self, job: &FileJob, path: PathBuf, text: Arc<str>) {
-        self.shared.seen.lock().insert(key(job, &path), text);
+    fn remember(&self, job: &FileJob, path: &Path, text: Arc<str>) {
+        self.shared.seen.lock().insert(key(job, path), text);
     }
 
     /// Waits for the operations on this file that came before.

@@ -58,12 +58,11 @@ impl Handler for Incoming {
     }
 
     async fn handle_notify(&self, name: String, arguments: Vec<Value>, _: Neovim<Writer>) {
-        match parse(&name, arguments.first().unwrap_or(&Value::Nil)) {
-            Some(message) => {
-                // The owner task is gone only when the helper ends.
-                let _ = self.to_owner.send(message);
-            }
-            None => tracing::warn!(%name, ?arguments, "a notification that cannot be used"),
+        if let Some(message) = parse(&name, arguments.first().unwrap_or(&Value::Nil)) {
+            // The owner task is gone only when the helper ends.
+            let _ = self.to_owner.send(message);
+        } else {
+            tracing::warn!(%name, "a notification that cannot be used");
         }
     }
 }

@@ -103,6 +103,26 @@ fn user_events_are_recorded() {
 }
 
 #[test]
+fn the_transcript_is_found_in_this_tab_first() {
+    let editor = Editor::start(Setup::new());
+    assert!(editor.transcript().is_empty());
+    editor.lua(
+        r#"
+        for _, line in ipairs({ "of the first tab", [[a \+ b.*]] }) do
+          vim.cmd.tabnew()
+          vim.bo.filetype = "agentchat"
+          vim.api.nvim_buf_set_lines(0, 0, -1, true, { line })
+        end
+        "#,
+        json!([]),
+    );
+    assert_eq!(editor.transcript(), [r"a \+ b.*"]);
+    editor.wait_transcript(r"\+ b.*");
+    editor.wait_transcript("first tab");
+    assert!(!editor.transcript_has("First tab") && !editor.transcript_has("a.*b"));
+}
+
+#[test]
 fn a_restart_finds_the_same_folders() {
     let editor = Editor::start(Setup::new());
     editor.lua("vim.fn.writefile({ 'kept' }, vim.fn.stdpath('state') .. '/note')", json!([]));

@@ -153,6 +153,13 @@ impl Editor {
         self.transcript().join("\n")
     }
 
+    /// Whether `wanted` is within one line of a transcript: looked for inside Neovim, so that asking stays cheap while
+    /// the transcript is long.
+    #[track_caller]
+    pub fn transcript_has(&self, wanted: &str) -> bool {
+        self.lua(TRANSCRIPT_HAS, json!([wanted])) == json!(true)
+    }
+
     /// `require("agentchat").status()`.
     #[track_caller]
     pub fn status(&self) -> Json {
@@ -213,6 +220,12 @@ impl Editor {
     #[track_caller]
     pub fn wait_screen(&self, wanted: &str) -> Screen {
         self.wait(&format!("{wanted:?} on the screen"), |e| Some(e.screen()).filter(|screen| screen.contains(wanted)))
+    }
+
+    /// Waits until `wanted` is within one line of a transcript.
+    #[track_caller]
+    pub fn wait_transcript(&self, wanted: &str) {
+        self.wait_until(&format!("{wanted:?} in the transcript"), |e| e.transcript_has(wanted));
     }
 
     /// Waits until the chat's state is `wanted`.
@@ -389,6 +402,19 @@ for _, buf in ipairs(vim.api.nvim_list_bufs()) do
   if is_transcript(buf) then return vim.api.nvim_buf_get_lines(buf, 0, -1, true) end
 end
 return {}
+"#;
+
+const TRANSCRIPT_HAS: &str = r#"
+local wanted = ...
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  if vim.bo[buf].filetype == "agentchat" then
+    local found = vim.api.nvim_buf_call(buf, function()
+      return vim.fn.search([[\C\V]] .. vim.fn.escape(wanted, [[\]]), "cnw")
+    end)
+    if found > 0 then return true end
+  end
+end
+return false
 "#;
 
 const EVENTS: &str = r"

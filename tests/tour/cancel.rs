@@ -188,18 +188,31 @@ async fn sessions_do_not_wait_for_each_other() {
     assert_eq!(client.finish(&asked, &mut editor).await, "cancelled");
 }
 
+async fn ends_soon(client: &mut Client) {
+    let ended = timeout(Duration::from_secs(2), &mut client.agent).await;
+    assert!(ended.expect("it goes on without its client").unwrap().is_ok());
+}
+
 #[tokio::test]
 async fn the_end_of_the_input_ends_the_agent_at_once() {
-    for prompt in ["long", "ask", "run", "hi"] {
+    for (prompt, stage) in [("long", "agent_message_chunk"), ("ask", "tool_call"), ("hi", "agent_thought_chunk")] {
         let folder = sample_project();
         let (mut client, session) = Client::ready(Pace::NATURAL, everything(), folder.path()).await;
         client.prompt(&session, prompt).await;
-        client.until(|message| message["method"] == "session/update").await;
+        client.until(|message| message["params"]["update"]["sessionUpdate"] == stage).await;
         client.hang_up();
-        // Nobody reads what is still being said.
-        let ended = timeout(Duration::from_secs(2), &mut client.agent).await;
-        assert!(ended.expect("it goes on without its client").unwrap().is_ok(), "{prompt}");
+        ends_soon(&mut client).await;
     }
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_reads_does_not_keep_the_agent() {
+    let mut client = Client::start(Pace::NATURAL);
+    for _ in 0..100 {
+        client.request("no/such", json!({})).await;
+    }
+    client.hang_up();
+    ends_soon(&mut client).await;
 }
 
 #[tokio::test]

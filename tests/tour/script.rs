@@ -146,7 +146,7 @@ struct Failing {
 impl Answers for Failing {
     fn answer(&mut self, method: &str, params: &Value) -> Option<Result<Value, Value>> {
         if method == self.method {
-            return Some(Err(json!({"code": -32000, "message": "the disk is on fire"})));
+            return Some(Err(json!({"code": -32000, "message": "the disk is on fire.", "data": "call for help."})));
         }
         self.editor.answer(method, params)
     }
@@ -170,7 +170,7 @@ async fn an_error_of_the_client_is_told_and_the_tour_goes_on() {
         let calls = client.calls();
         let failed = calls.iter().find(|call| call.1 == kind).unwrap();
         assert_eq!(failed.2, "failed", "{method}");
-        assert!(client.said().contains("the disk is on fire"), "{method}: {}", client.said());
+        assert!(client.said().contains("the disk is on fire (call for help)"), "{method}: {}", client.said());
         assert!(client.said().contains("That was the tour"), "{method}");
     }
 }
