@@ -138,8 +138,9 @@ class Screen:
 class Nvim:
     """One `nvim --embed`. Safe to call from several threads.
 
-    `size` is (columns, rows), or None for no UI at all (`--headless`). `keep_screen=False` reads the redraw events of an
-    attached UI without interpreting them, for measurements. `notifications` holds what `rpcnotify()` to `channel` sent.
+    `size` is (columns, rows), or None for no UI at all (`--headless`). `keep_screen=False` reads the redraw events of
+    an attached UI without interpreting them, for measurements. `notifications` holds what `rpcnotify()` to `channel`
+    sent.
     """
 
     def __init__(
