@@ -235,16 +235,13 @@ class Chat:
         parts["screen"] = "\n".join(self.nvim.screen())
         return "\n\n".join(f"== {name}\n{text}" for name, text in parts.items())
 
-    def quit(self) -> list[str]:
-        """Quits Neovim; the command lines of what it started and what is still there after two seconds."""
+    def quit(self, killed: bool = False) -> list[str]:
+        """Quits Neovim, or kills it with SIGKILL; the command lines of what it started and what outlives it."""
         started = _descendants(self.nvim.pid)
+        if killed:
+            self.nvim.kill()
         self.nvim.close()
         return outliving(started)
-
-    def kill(self) -> None:
-        """Ends Neovim after a failure, whatever state it is in."""
-        self.nvim.kill()
-        self.nvim.close()
 
 
 def outliving(processes: dict[Key, str]) -> list[str]:
