@@ -26,7 +26,7 @@ const SLOW: u64 = 12;
 /// A full frame that took no longer than this may be followed by larger ones.
 const FAST: u64 = 5;
 /// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
-const CALM_INTERVAL: u64 = 40;
+const CALM_INTERVAL: u64 = 50;
 /// Between frames while there is a backlog.
 const BUSY_INTERVAL: u64 = 1;
 /// Longest wait after frames that failed in a row.
