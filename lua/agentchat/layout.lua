@@ -302,8 +302,10 @@ function M.close(tab)
       local win = open_normal(layout)
       api.nvim_set_current_win(win)
     end
-    close_window(layout.prompt)
-    close_window(layout.transcript)
+    windows.keeping_sizes(tab, function()
+      close_window(layout.prompt)
+      close_window(layout.transcript)
+    end)
     if layout.before and tab == api.nvim_get_current_tabpage() then
       windows.restore_sizes(tab, layout.before)
     end

@@ -125,7 +125,7 @@ function M.put_aside(chat)
   states[old] = nil
   pcall(api.nvim_del_augroup_by_name, "agentchat.transcript." .. old)
   api.nvim_buf_clear_namespace(old, hint_ns, 0, -1)
-  api.nvim_buf_set_name(old, ("%s/ended-%d"):format(M.name(chat), old))
+  require("agentchat.chats").rename_buffer(old, ("%s/ended-%d"):format(M.name(chat), old))
   vim.b[old].agentchat = nil
   chat.transcript = nil
   M.ensure(chat)
