@@ -40,26 +40,33 @@ local function printable(text)
   return (text:gsub("[\r\n]", " "))
 end
 
+--- The lines of the card. A card that is too tall for the screen shows how to answer first, and the rest below.
 ---@param width integer
+---@param tall boolean
 ---@return string[] lines
 ---@return { [1]: integer, [2]: string }[] marks rows (0-based) with their highlight group
-local function render(width)
+local function render(width, tall)
   local request = assert(card).request
   local lines, marks = {}, {}
   local function add(text, group)
-    lines[#lines + 1] = text
+    lines[#lines + 1] = printable(text)
     if group then
       marks[#marks + 1] = { #lines - 1, group }
     end
   end
+  local function add_detail()
+    for _, line in ipairs(request.detail or {}) do
+      add(line)
+    end
+  end
   local kind = request.kind and request.kind ~= "" and request.kind .. ": " or ""
-  add(printable(kind .. request.title), "AgentChatPermissionTitle")
-  for _, line in ipairs(request.detail or {}) do
-    add(printable(line))
+  add(kind .. request.title, "AgentChatPermissionTitle")
+  if not tall then
+    add_detail()
   end
   add(("─"):rep(width), "AgentChatDim")
   for n, option in ipairs(request.options or {}) do
-    add(printable(("%d %s"):format(n, option.name)))
+    add(("%d %s"):format(n, option.name))
   end
   if #(request.options or {}) == 0 then
     add("The agent offers no options; :AgentChat cancel ends the request.")
@@ -67,7 +74,11 @@ local function render(width)
   local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
   local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
   local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
-  add(("%s · %s · %s enters: y n 1-9"):format(allow, deny, enter), "AgentChatDim")
+  add(("%s · %s · %s, then y n 1-9"):format(allow, deny, enter), "AgentChatDim")
+  if tall then
+    add(("─"):rep(width), "AgentChatDim")
+    add_detail()
+  end
   return lines, marks
 end
 
@@ -112,7 +123,8 @@ end
 
 ---@param lines string[]
 ---@param width integer
----@return vim.api.keyset.win_config
+---@return vim.api.keyset.win_config config
+---@return boolean tall whether some of the lines are not visible
 local function place_on_screen(lines, width)
   local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
   local row = require("agentchat.layout").prompt_row() or bottom
@@ -123,6 +135,7 @@ local function place_on_screen(lines, width)
     row = bottom
   end
   local current = assert(card)
+  local room = math.max(1, row - top - 2)
   local count = current.total > 1 and (" (%d of %d)"):format(current.place, current.total) or ""
   return {
     relative = "editor",
@@ -130,14 +143,16 @@ local function place_on_screen(lines, width)
     row = row,
     col = vim.o.columns,
     width = width,
-    height = math.max(1, math.min(height, row - top - 2)),
+    height = math.min(height, room),
     style = "minimal",
     border = "rounded",
     title = (" %s asks%s "):format(printable(current.request.agent or "The agent"), count),
     title_pos = "left",
+    footer = height > room and " more inside " or "",
     focusable = false,
     zindex = 60,
-  }
+  },
+    height > room
 end
 
 ---@param target integer
@@ -176,10 +191,13 @@ local function draw()
     close_window()
   end
   local width = math.max(10, math.min(MAX_WIDTH, vim.o.columns - 4))
-  local lines, marks = render(width)
+  local lines, marks = render(width, false)
+  local config, tall = place_on_screen(lines, width)
+  if tall then
+    lines, marks = render(width, true)
+  end
   local target = ensure_buffer()
   fill(target, lines, marks)
-  local config = place_on_screen(lines, width)
   if win then
     config.focusable = api.nvim_get_current_win() == win
     api.nvim_win_set_config(win, config)
