@@ -113,7 +113,7 @@ local function spawn(path)
   generation = generation + 1
   local mine = generation
   M.stderr, M.path, M.info, stopping = {}, path, nil, false
-  local ok, job = pcall(vim.fn.jobstart, { path, "nvim" }, {
+  local ok, job = pcall(vim.fn.jobstart, { path, "nvim", "--log", require("agentchat.log").folder() }, {
     rpc = true,
     on_stderr = function(_, data)
       if mine == generation then

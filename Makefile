@@ -1,0 +1,39 @@
+# `make` alone lists what there is. Everything a command needs beyond Rust, Python 3, Node and git is set up in .deps/.
+
+.PHONY: help try test test-nvim test-agents lint build bench clean
+
+help:
+	@echo 'make try                        build, and open Neovim with an agent in a sample project'
+	@echo 'make test                       run every test (ARGS=… goes to cargo test)'
+	@echo 'make test-nvim VERSION=0.12.4   the same with that Neovim (0.10.4, 0.11.4, 0.12.4)'
+	@echo 'make test-agents                drive the real agents (installs about 1 GB from npm)'
+	@echo 'make lint                       formatting, clippy, licences, help tags'
+	@echo 'make build                      the release build of the helper'
+	@echo 'make bench                      speed, side by side with the plainest possible plugin'
+	@echo 'make clean                      remove what these commands made'
+
+try:
+	@scripts/try
+
+test:
+	@scripts/test $(ARGS)
+
+test-nvim:
+	@test -n '$(VERSION)' || { echo 'say which: make test-nvim VERSION=0.10.4' >&2; exit 1; }
+	@scripts/test --version '$(VERSION)' $(ARGS)
+
+test-agents: build
+	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" tests/agents/run
+
+lint:
+	@scripts/lint
+
+build:
+	@cargo build --release
+
+bench: build
+	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" benches/run $(ARGS)
+
+clean:
+	@rm -rf .try .deps
+	@cargo clean

@@ -1,0 +1,323 @@
+//! Raw parts of a message to the core's own types.
+//!
+//! The types of the schema crate are used where a message fits them or is lost anyway. Where one of its closed enums would
+//! throw a whole message away for one unknown word, the message is read field by field.
+
+use std::borrow::Cow;
+
+use agent_client_protocol_schema::v1;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::tool_calls::{array, block, options, patch, short, text};
+use crate::core::ids::SessionId;
+use crate::core::message::{AgentRequest, Answer, Choices, RpcError, Update, Usage};
+use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
+
+/// The parameters of a `session/update`, the update itself still raw.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UpdateParams<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+/// The text chunk that almost every update is; anything that does not fit goes the long way.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TextChunk<'a> {
+    #[serde(borrow)]
+    session_update: Cow<'a, str>,
+    #[serde(borrow)]
+    content: TextBlock<'a>,
+    #[serde(borrow, default)]
+    message_id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct TextBlock<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    text: String,
+}
+
+/// Decodes the parameters of a `session/update`.
+///
+/// # Errors
+/// Why nothing of it can be used.
+pub fn update(params: &RawValue) -> Result<(SessionId, Update), String> {
+    let UpdateParams { session_id, update } = serde_json::from_str(params.get()).map_err(|error| error.to_string())?;
+    let session = SessionId::from(&*session_id);
+    if let Ok(TextChunk { session_update, content, message_id }) = serde_json::from_str(update.get())
+        && content.kind == "text"
+        && let Some(speaker) = speaker(&session_update)
+    {
+        let message_id = message_id.map(Cow::into_owned);
+        return Ok((session, Update::Chunk { speaker, message_id, text: content.text }));
+    }
+    let value: Value = serde_json::from_str(update.get()).map_err(|error| error.to_string())?;
+    Ok((session, any_update(&value)))
+}
+
+fn speaker(kind: &str) -> Option<Speaker> {
+    Some(match kind {
+        "user_message_chunk" => Speaker::User,
+        "agent_message_chunk" => Speaker::Agent,
+        "agent_thought_chunk" => Speaker::Thought,
+        _ => return None,
+    })
+}
+
+fn any_update(value: &Value) -> Update {
+    let name = text(value, "sessionUpdate").unwrap_or_default();
+    let known = match name.as_str() {
+        "tool_call" => patch(value).map(|patch| Update::Tool { patch, is_new: true }),
+        "tool_call_update" => patch(value).map(|patch| Update::Tool { patch, is_new: false }),
+        "plan" => array(value, "entries").map(|entries| Update::Plan(entries.iter().map(plan_step).collect())),
+        // The documentation's example says `modeId`, the schema `currentModeId`.
+        "current_mode_update" => text(value, "currentModeId").or_else(|| text(value, "modeId")).map(Update::Mode),
+        "config_option_update" => array(value, "configOptions").map(|options| Update::Choices(choices(options))),
+        "session_info_update" => Some(match value.get("title") {
+            None => Update::Silent,
+            Some(title) => Update::Title(title.as_str().map(str::to_owned)),
+        }),
+        "usage_update" => usage(value),
+        // Commands are kept once the prompt can complete them; a subagent's state is no news of this session.
+        "available_commands_update" | "state_update" => Some(Update::Silent),
+        _ => None,
+    };
+    known.or_else(|| chunk(&name, value)).unwrap_or_else(|| Update::Unknown { name, detail: short(value) })
+}
+
+fn chunk(name: &str, value: &Value) -> Option<Update> {
+    let content = value.get("content")?;
+    Some(Update::Chunk { speaker: speaker(name)?, message_id: text(value, "messageId"), text: block(content) })
+}
+
+fn plan_step(entry: &Value) -> PlanStep {
+    PlanStep {
+        content: text(entry, "content").unwrap_or_else(|| short(entry)),
+        status: match entry.get("status").and_then(Value::as_str) {
+            Some("in_progress") => PlanStatus::InProgress,
+            Some("completed") => PlanStatus::Completed,
+            _ => PlanStatus::Pending,
+        },
+    }
+}
+
+fn usage(value: &Value) -> Option<Update> {
+    let cost = value.get("cost").and_then(|cost| Some((cost.get("amount")?.as_f64()?, text(cost, "currency")?)));
+    Some(Update::Usage(Usage {
+        used: value.get("used")?.as_u64()?,
+        size: value.get("size").and_then(Value::as_u64).unwrap_or_default(),
+        cost,
+    }))
+}
+
+/// The names of the current mode and model among configuration options.
+fn choices(options: &[Value]) -> Choices {
+    let of_category = |category: &str| {
+        let option = options.iter().find(|option| option.get("category").and_then(Value::as_str) == Some(category))?;
+        let current = text(option, "currentValue")?;
+        let values = array(option, "options").map(Vec::as_slice).unwrap_or_default();
+        let grouped = values.iter().flat_map(|value| array(value, "options").into_iter().flatten());
+        let name = values
+            .iter()
+            .chain(grouped)
+            .find(|value| value.get("value").and_then(Value::as_str) == Some(&current))
+            .and_then(|value| text(value, "name"));
+        Some(name.unwrap_or(current))
+    };
+    Choices { mode: of_category("mode"), model: of_category("model") }
+}
+
+/// Decodes a request. It always gives one, so that there is always something to answer.
+pub fn request(method: &str, params: Option<&RawValue>) -> AgentRequest {
+    let raw = params.map_or("{}", RawValue::get);
+    let invalid = |error: serde_json::Error| AgentRequest::Invalid { problem: format!("Invalid params: {error}") };
+    match method {
+        "session/request_permission" => {
+            let params: Value = match serde_json::from_str(raw) {
+                Ok(params) => params,
+                Err(error) => return invalid(error),
+            };
+            let tool = params.get("toolCall").and_then(patch);
+            match (text(&params, "sessionId"), tool) {
+                (Some(session), Some(tool)) => AgentRequest::Permission {
+                    session: SessionId::from(session.as_str()),
+                    tool,
+                    options: options(&params),
+                },
+                (None, _) => AgentRequest::Invalid { problem: "Invalid params: sessionId is missing".into() },
+                (_, None) => AgentRequest::Invalid { problem: "Invalid params: toolCall.toolCallId is missing".into() },
+            }
+        }
+        "fs/read_text_file" => match serde_json::from_str::<v1::ReadTextFileRequest>(raw) {
+            Ok(read) => AgentRequest::ReadFile {
+                session: SessionId::from(&*read.session_id.0),
+                path: read.path,
+                line: read.line.map(u64::from),
+                limit: read.limit.map(u64::from),
+            },
+            Err(error) => invalid(error),
+        },
+        "fs/write_text_file" => match serde_json::from_str::<v1::WriteTextFileRequest>(raw) {
+            Ok(write) => AgentRequest::WriteFile {
+                session: SessionId::from(&*write.session_id.0),
+                path: write.path,
+                content: write.content.into(),
+            },
+            Err(error) => invalid(error),
+        },
+        _ => AgentRequest::Unknown { method: method.to_owned() },
+    }
+}
+
+/// Decodes the answer to `initialize`.
+///
+/// # Errors
+/// What is missing in it.
+pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
+    let value: Value = parse(result)?;
+    let protocol_version = value
+        .get("protocolVersion")
+        .and_then(Value::as_u64)
+        .ok_or_else(|| RpcError { code: None, message: "the answer names no protocolVersion".into() })?;
+    let info = value.get("agentInfo").unwrap_or(&Value::Null);
+    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name") })
+}
+
+/// Decodes the answer to `session/new`.
+///
+/// # Errors
+/// What is missing in it.
+pub fn session_created(result: &RawValue) -> Result<Answer, RpcError> {
+    let value: Value = parse(result)?;
+    let session = text(&value, "sessionId")
+        .ok_or_else(|| RpcError { code: None, message: "the answer names no sessionId".into() })?;
+    let modes_value = value.get("modes").unwrap_or(&Value::Null);
+    let available = array(modes_value, "availableModes").map(Vec::as_slice).unwrap_or_default();
+    let modes = available.iter().filter_map(|mode| Some((text(mode, "id")?, text(mode, "name")?))).collect();
+    let options = array(&value, "configOptions").map(Vec::as_slice).unwrap_or_default();
+    let mut chosen = choices(options);
+    // Where there are both, the configuration options are what counts.
+    chosen.mode = chosen.mode.or_else(|| text(modes_value, "currentModeId"));
+    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), modes, chosen })
+}
+
+/// Decodes the answer to `session/prompt`.
+///
+/// # Errors
+/// When it is not JSON.
+pub fn turn_ended(result: &RawValue) -> Result<Answer, RpcError> {
+    let value: Value = parse(result)?;
+    // An answer without a stop reason still ends the turn.
+    let stop_reason = text(&value, "stopReason").unwrap_or_else(|| "end_turn".into());
+    Ok(Answer::TurnEnded { stop_reason })
+}
+
+fn parse(raw: &RawValue) -> Result<Value, RpcError> {
+    serde_json::from_str(raw.get()).map_err(|error| RpcError { code: None, message: error.to_string() })
+}
+
+/// Decodes an error answer; whatever it looks like, it ends the call.
+pub fn error(raw: &RawValue) -> RpcError {
+    let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    let message =
+        text(&value, "message").or_else(|| value.as_str().map(str::to_owned)).unwrap_or_else(|| short(&value));
+    let details = value.get("data").filter(|data| !data.is_null()).map(|data| {
+        text(data, "details")
+            .or_else(|| text(data, "message"))
+            .or_else(|| data.as_str().map(str::to_owned))
+            .unwrap_or_else(|| short(data))
+    });
+    let message = match details {
+        Some(details) if !message.contains(&details) => format!("{message}: {details}"),
+        _ => message,
+    };
+    RpcError { code: value.get("code").and_then(Value::as_i64), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn decoded(update_value: impl serde::Serialize) -> Update {
+        let params = json!({ "sessionId": "s", "update": update_value, "_meta": null });
+        let raw = RawValue::from_string(params.to_string()).expect("JSON");
+        update(&raw).expect("an update").1
+    }
+
+    #[test]
+    fn chunks_are_text_whatever_their_block() {
+        let chunk = |content: Value| match decoded(json!({"sessionUpdate": "agent_message_chunk", "content": content}))
+        {
+            Update::Chunk { speaker: Speaker::Agent, message_id: None, text } => text,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(chunk(json!({"type": "text", "text": "a\nb", "annotations": null})), "a\nb");
+        assert_eq!(chunk(json!({"type": "resource_link", "uri": "file:///a", "name": "a"})), "[a](file:///a)");
+        assert_eq!(
+            chunk(json!({"type": "image", "data": "AAAA", "mimeType": "image/png"})),
+            "[image image/png, 3 bytes]"
+        );
+        assert_eq!(chunk(json!({"type": "hologram", "x": 1})), r#"{"type":"hologram","x":1}"#);
+    }
+
+    #[test]
+    fn unknown_updates_and_words_are_kept() {
+        assert_eq!(
+            decoded(json!({"sessionUpdate": "dance", "steps": 3})),
+            Update::Unknown { name: "dance".into(), detail: r#"{"sessionUpdate":"dance","steps":3}"#.into() }
+        );
+        let Update::Tool { patch, is_new: false } = decoded(json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "napping", "kind": "juggle", "title": null,
+            "content": [{"type": "diff", "path": "/a", "newText": "n"}, {"type": "smell"}], "locations": [{"line": 3}, {"path": "/b", "line": null}],
+        })) else {
+            panic!("no tool call");
+        };
+        assert_eq!(patch.status.map(|status| status.as_str().to_owned()).as_deref(), Some("napping"));
+        assert_eq!(patch.kind.as_deref(), Some("juggle"));
+        assert_eq!(patch.title, None);
+        assert_eq!(patch.content.map(|content| content.len()), Some(2));
+        assert_eq!(patch.locations.map(|locations| locations.len()), Some(1));
+    }
+
+    #[test]
+    fn both_spellings_of_a_mode_update_are_taken() {
+        for key in ["currentModeId", "modeId"] {
+            assert_eq!(
+                decoded(json!({"sessionUpdate": "current_mode_update", key: "plan"})),
+                Update::Mode("plan".into())
+            );
+        }
+    }
+
+    #[test]
+    fn a_permission_request_survives_unknown_option_kinds() {
+        let params = json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": [
+            {"optionId": "a", "name": "A", "kind": "foo"}, {"name": "no id"}, {"optionId": "b", "kind": "allow_once"}]});
+        let raw = RawValue::from_string(params.to_string()).expect("JSON");
+        let AgentRequest::Permission { options, .. } = request("session/request_permission", Some(&raw)) else {
+            panic!("no permission");
+        };
+        assert_eq!(options.iter().map(|option| option.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_error_of_any_shape_is_an_error() {
+        for (raw, code, message) in [
+            (r#"{"code":-32000,"message":"Authentication required"}"#, Some(-32000), "Authentication required"),
+            (r#"{"message":"m","data":{"details":"d"}}"#, None, "m: d"),
+            (r#""just text""#, None, "just text"),
+            ("17", None, "17"),
+        ] {
+            let raw = RawValue::from_string(raw.into()).expect("JSON");
+            assert_eq!(error(&raw), RpcError { code, message: message.into() });
+        }
+    }
+}

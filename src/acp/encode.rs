@@ -1,0 +1,167 @@
+//! The core's requests, notifications and answers to lines.
+
+use agent_client_protocol_schema::{ProtocolVersion, v1};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::core::ids::CallId;
+use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError};
+use crate::core::requests::ReplyToken;
+
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    id: u64,
+    method: &'a str,
+    params: P,
+}
+
+#[derive(Serialize)]
+struct Notification<'a, P> {
+    jsonrpc: &'static str,
+    method: &'a str,
+    params: P,
+}
+
+#[derive(Serialize)]
+struct Response<'a, R> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    #[serde(flatten)]
+    outcome: Outcome<R>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome<R> {
+    Result(R),
+    Error { code: i64, message: String },
+}
+
+/// A request as one line, line break included.
+pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
+    match call {
+        AgentCall::Initialize => request(id, "initialize", initialize()),
+        AgentCall::NewSession { cwd } => request(id, "session/new", v1::NewSessionRequest::new(cwd.clone())),
+        AgentCall::Prompt { session, blocks } => {
+            let blocks =
+                blocks.iter().map(|text| v1::ContentBlock::Text(v1::TextContent::new(text.as_str()))).collect();
+            request(id, "session/prompt", v1::PromptRequest::new(v1::SessionId::new(&*session.0), blocks))
+        }
+    }
+}
+
+/// What we can do, exactly.
+fn initialize() -> v1::InitializeRequest {
+    let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+    v1::InitializeRequest::new(ProtocolVersion::V1)
+        .client_capabilities(v1::ClientCapabilities::new().fs(files))
+        .client_info(
+            v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),
+        )
+}
+
+/// A notification as one line, line break included.
+pub fn notice(notice: &AgentNotice) -> Vec<u8> {
+    match notice {
+        AgentNotice::Cancel { session } => line(&Notification {
+            jsonrpc: "2.0",
+            method: "session/cancel",
+            params: v1::CancelNotification::new(v1::SessionId::new(&*session.0)),
+        }),
+    }
+}
+
+/// An answer as one line, line break included. It consumes the token: there is no second one.
+#[expect(clippy::needless_pass_by_value, reason = "the token is consumed by the answer")]
+pub fn reply(token: ReplyToken, reply: Reply) -> Vec<u8> {
+    match reply {
+        Reply::Selected(option) => answer(
+            &token,
+            v1::RequestPermissionResponse::new(v1::RequestPermissionOutcome::Selected(
+                v1::SelectedPermissionOutcome::new(v1::PermissionOptionId::new(option)),
+            )),
+        ),
+        Reply::Cancelled => answer(&token, v1::RequestPermissionResponse::new(v1::RequestPermissionOutcome::Cancelled)),
+        Reply::Content(text) => answer(&token, v1::ReadTextFileResponse::new(text)),
+        Reply::Done => answer(&token, v1::WriteTextFileResponse::new()),
+        Reply::Error(RpcError { code, message }) => {
+            let code = code.unwrap_or(RpcError::INTERNAL);
+            respond::<()>(&token, Outcome::Error { code, message })
+        }
+    }
+}
+
+fn answer(token: &ReplyToken, result: impl Serialize) -> Vec<u8> {
+    respond(token, Outcome::Result(result))
+}
+
+fn respond<R: Serialize>(token: &ReplyToken, outcome: Outcome<R>) -> Vec<u8> {
+    let id: &RawValue = serde_json::from_str(token.raw_id()).unwrap_or(RawValue::NULL);
+    line(&Response { jsonrpc: "2.0", id, outcome })
+}
+
+fn request(id: CallId, method: &str, params: impl Serialize) -> Vec<u8> {
+    line(&Request { jsonrpc: "2.0", id: id.0, method, params })
+}
+
+/// One line of JSON. Nothing that is sent can fail to serialize; if it did, an empty line would be ignored by the peer.
+fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(message).unwrap_or_else(|error| {
+        tracing::error!(%error, "a message could not be serialized");
+        Vec::new()
+    });
+    bytes.push(b'\n');
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::{ConnId, SessionId};
+
+    fn text(line: Vec<u8>) -> String {
+        String::from_utf8(line).expect("UTF-8")
+    }
+
+    #[test]
+    fn what_is_sent_is_what_the_protocol_says() {
+        let initialize = text(call(CallId(1), &AgentCall::Initialize));
+        assert!(
+            initialize.starts_with(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"#),
+            "{initialize}"
+        );
+        assert!(initialize.contains(r#""readTextFile":true,"writeTextFile":true"#), "{initialize}");
+        assert!(!initialize.contains(r#""terminal":true"#), "{initialize}");
+        assert_eq!(
+            text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into() })),
+            "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"
+        );
+        assert_eq!(
+            text(call(CallId(3), &AgentCall::Prompt { session: SessionId::from("s"), blocks: vec!["hi".into()] })),
+            "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\",\"prompt\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n"
+        );
+        assert_eq!(
+            text(notice(&AgentNotice::Cancel { session: SessionId::from("s") })),
+            "{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}\n"
+        );
+    }
+
+    #[test]
+    fn answers_echo_the_id_as_it_came() {
+        let token = |id: &str| ReplyToken::new(ConnId(1), id);
+        assert_eq!(
+            text(reply(token(r#""a/b""#), Reply::Selected("x".into()))),
+            "{\"jsonrpc\":\"2.0\",\"id\":\"a/b\",\"result\":{\"outcome\":{\"outcome\":\"selected\",\"optionId\":\"x\"}}}\n"
+        );
+        assert_eq!(
+            text(reply(token("null"), Reply::Cancelled)),
+            "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{\"outcome\":{\"outcome\":\"cancelled\"}}}\n"
+        );
+        assert_eq!(text(reply(token("1.50"), Reply::Done)), "{\"jsonrpc\":\"2.0\",\"id\":1.50,\"result\":{}}\n");
+        assert_eq!(
+            text(reply(token("7"), Reply::Error(RpcError::new(-32601, "no")))),
+            "{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":-32601,\"message\":\"no\"}}\n"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! A line to a JSON-RPC message. The parts stay raw JSON: ids are echoed as they came, and only what is used is parsed.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::surrogates;
+
+/// A JSON-RPC 2.0 message whose parts are not decoded yet.
+#[derive(Debug)]
+pub enum Envelope<'a> {
+    /// A request; its id may be a string, a number, `null`, or anything else.
+    Request {
+        /// Raw JSON, to be sent back as it is.
+        id: &'a RawValue,
+        /// The method.
+        method: Cow<'a, str>,
+        /// The parameters, if there are any.
+        params: Option<&'a RawValue>,
+    },
+    /// A notification.
+    Notification {
+        /// The method.
+        method: Cow<'a, str>,
+        /// The parameters, if there are any.
+        params: Option<&'a RawValue>,
+    },
+    /// An answer to a request of ours.
+    Response {
+        /// The id that we sent, as raw JSON.
+        id: &'a RawValue,
+        /// `Err` with the raw error, which need not look like one.
+        result: Result<&'a RawValue, &'a RawValue>,
+    },
+    /// JSON that is none of these.
+    Neither,
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// A value that is there, also when it is `null`: `"id": null` is a request, no id is a notification.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// The text of a line: invalid UTF-8 replaced, lone surrogates repaired, a byte order mark and blanks taken off.
+pub fn text_of(line: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(line);
+    let trimmed = match text {
+        Cow::Borrowed(text) => Cow::Borrowed(trim(text)),
+        Cow::Owned(text) => Cow::Owned(trim(&text).to_owned()),
+    };
+    if !trimmed.contains("\\ud") && !trimmed.contains("\\uD") {
+        return trimmed;
+    }
+    match surrogates::repair(&trimmed) {
+        Cow::Borrowed(_) => trimmed,
+        Cow::Owned(repaired) => Cow::Owned(repaired),
+    }
+}
+
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
+}
+
+/// The message in a line, or `None` if the line is noise: a banner, log text, an array. A message with text before it on
+/// the same line (an escape sequence, a prompt) is found.
+pub fn parse(text: &str) -> Option<Envelope<'_>> {
+    let start = if text.starts_with('{') { 0 } else { text.find("{\"")? };
+    let Wire { id, method, params, result, error } = serde_json::from_str(&text[start..]).ok()?;
+    // An explicit `"error": null` beside a result, as some libraries write it, is no error.
+    let error = error.filter(|error| error.get() != "null");
+    Some(match (id, method) {
+        (Some(id), Some(method)) => Envelope::Request { id, method, params },
+        (None, Some(method)) => Envelope::Notification { method, params },
+        (Some(id), None) => match (error, result) {
+            (Some(error), _) => Envelope::Response { id, result: Err(error) },
+            (None, Some(result)) => Envelope::Response { id, result: Ok(result) },
+            (None, None) => Envelope::Neither,
+        },
+        (None, None) => Envelope::Neither,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(line: &str) -> String {
+        match parse(&text_of(line.as_bytes())) {
+            None => "noise".into(),
+            Some(Envelope::Request { id, method, .. }) => format!("request {method} {}", id.get()),
+            Some(Envelope::Notification { method, .. }) => format!("notification {method}"),
+            Some(Envelope::Response { id, result: Ok(result) }) => format!("result {} {}", id.get(), result.get()),
+            Some(Envelope::Response { id, result: Err(error) }) => format!("error {} {}", id.get(), error.get()),
+            Some(Envelope::Neither) => "neither".into(),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_message_is_told_apart() {
+        for (line, expected) in [
+            (r#"{"id":1,"method":"m","params":{}}"#, "request m 1"),
+            (r#"{"id":null,"method":"m"}"#, "request m null"),
+            (r#"{"id":"a/b","method":"m"}"#, r#"request m "a/b""#),
+            (r#"{"id":1.5,"method":"m"}"#, "request m 1.5"),
+            (r#"{"id":99999999999999999999,"method":"m"}"#, "request m 99999999999999999999"),
+            (r#"{"method":"m"}"#, "notification m"),
+            (r#"{"id":3,"result":null}"#, "result 3 null"),
+            (r#"{"id":3,"result":{},"error":null}"#, "result 3 {}"),
+            (r#"{"id":3,"error":{"message":"no code"}}"#, r#"error 3 {"message":"no code"}"#),
+            (r#"{"id":3}"#, "neither"),
+            ("\u{feff}{\"method\":\"m\"}\r", "notification m"),
+            ("\x1b[2J> {\"method\":\"m\"}", "notification m"),
+            (r#"[{"method":"m"}]"#, "noise"),
+            (r#"{"method":"m""#, "noise"),
+            ("hello", "noise"),
+            ("", "noise"),
+        ] {
+            assert_eq!(kind(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_cost_only_themselves() {
+        assert_eq!(kind("{\"method\":\"m\\ud83d\"}"), "notification m\u{fffd}");
+        let text = text_of(b"{\"method\":\"m\xff\"}");
+        assert!(matches!(parse(&text), Some(Envelope::Notification { method, .. }) if method == "m\u{fffd}"));
+    }
+}

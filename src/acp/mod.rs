@@ -1,0 +1,19 @@
+//! The agent's side: the Agent Client Protocol, version 1, over a child's stdin and stdout.
+//!
+//! * [`lines`]: bytes to lines of bounded length;
+//! * [`envelope`]: a line to a JSON-RPC message whose parts are still raw JSON;
+//! * [`decode`]: parts to the core's own types, taking what can be understood and keeping the rest;
+//! * [`encode`]: the core's types to lines;
+//! * [`protocol`]: the pure state between the two: which of our calls an answer belongs to;
+//! * [`connection`]: the process and the tasks around it.
+//!
+//! Only this module knows the wire and the crate with the protocol's types.
+
+pub mod connection;
+pub mod decode;
+pub mod encode;
+pub mod envelope;
+pub mod lines;
+pub mod protocol;
+mod surrogates;
+mod tool_calls;

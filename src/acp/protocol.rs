@@ -1,0 +1,119 @@
+//! The pure protocol state of one connection: lines in, messages out, and which of our calls an answer belongs to.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::envelope::{self, Envelope};
+use super::{decode, encode};
+use crate::core::ids::{CallId, ConnId};
+use crate::core::message::{AgentCall, AgentMessage};
+use crate::core::requests::ReplyToken;
+
+/// What a call of ours asked for, and so how its answer is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Initialize,
+    NewSession,
+    Prompt,
+}
+
+/// What a line was.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "almost every line is a message, and lives on the stack for a moment")]
+pub enum Incoming {
+    /// Something for the core.
+    Message(AgentMessage),
+    /// Not a message of the protocol: log text, a banner, an answer that nobody waits for. For the log.
+    Noise(&'static str),
+}
+
+/// One connection's protocol state.
+#[derive(Debug)]
+pub struct Protocol {
+    conn: ConnId,
+    calls: HashMap<u64, Kind>,
+}
+
+impl Protocol {
+    /// The state of a fresh connection.
+    pub fn new(conn: ConnId) -> Self {
+        Self { conn, calls: HashMap::new() }
+    }
+
+    /// A request of ours as a line; its answer will be recognised.
+    pub fn call(&mut self, id: CallId, call: &AgentCall) -> Vec<u8> {
+        let kind = match call {
+            AgentCall::Initialize => Kind::Initialize,
+            AgentCall::NewSession { .. } => Kind::NewSession,
+            AgentCall::Prompt { .. } => Kind::Prompt,
+        };
+        self.calls.insert(id.0, kind);
+        encode::call(id, call)
+    }
+
+    /// Reads one line.
+    pub fn line(&mut self, line: &[u8]) -> Incoming {
+        let text = envelope::text_of(line);
+        match envelope::parse(&text) {
+            None => Incoming::Noise("not JSON-RPC"),
+            Some(Envelope::Neither) => Incoming::Noise("neither request nor answer"),
+            Some(Envelope::Notification { method, params }) => notification(&method, params),
+            Some(Envelope::Request { id, method, params }) => Incoming::Message(AgentMessage::Request {
+                token: ReplyToken::new(self.conn, id.get()),
+                request: decode::request(&method, params),
+            }),
+            Some(Envelope::Response { id, result }) => self.response(id, result),
+        }
+    }
+
+    fn response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) -> Incoming {
+        // Some libraries send the number back as a string.
+        let number = id.get().trim_matches('"').parse::<u64>().ok();
+        let Some((number, kind)) = number.and_then(|number| Some((number, self.calls.remove(&number)?))) else {
+            return Incoming::Noise("an answer that nobody waits for");
+        };
+        let result = match result {
+            Err(error) => Err(decode::error(error)),
+            Ok(result) => match kind {
+                Kind::Initialize => decode::initialized(result),
+                Kind::NewSession => decode::session_created(result),
+                Kind::Prompt => decode::turn_ended(result),
+            },
+        };
+        Incoming::Message(AgentMessage::Response { call: CallId(number), result })
+    }
+
+    /// A line over the limit was dropped.
+    pub fn too_long(length: usize, limit: usize) -> AgentMessage {
+        AgentMessage::Unusable(format!(
+            "The agent sent a message of more than {} MiB ({length} bytes and counting); it was dropped. \
+             `max_line_bytes` sets the limit.",
+            limit / (1024 * 1024)
+        ))
+    }
+}
+
+fn notification(method: &str, params: Option<&RawValue>) -> Incoming {
+    let message = match (method, params) {
+        ("session/update", Some(params)) => match decode::update(params) {
+            Ok((session, update)) => AgentMessage::Update { session, update },
+            Err(problem) => AgentMessage::Unusable(format!("An update of the agent could not be read: {problem}")),
+        },
+        ("$/cancel_request", Some(params)) => {
+            #[derive(serde::Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Cancel<'a> {
+                #[serde(borrow)]
+                request_id: &'a RawValue,
+            }
+            match serde_json::from_str::<Cancel<'_>>(params.get()) {
+                Ok(cancel) => AgentMessage::CancelRequest { raw_id: cancel.request_id.get().into() },
+                Err(_) => return Incoming::Noise("a $/cancel_request without a requestId"),
+            }
+        }
+        // Extensions, and what a later protocol may bring: ignored, as the specification asks.
+        _ => return Incoming::Noise("an unknown notification"),
+    };
+    Incoming::Message(message)
+}

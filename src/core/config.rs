@@ -1,0 +1,44 @@
+//! What the user configured, as the core needs it. Lua has checked names and types before.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// How one agent is started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentSpec {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Variables set over Neovim's environment.
+    pub env: Vec<(String, String)>,
+    /// Where it runs; the chat's directory if not set.
+    pub cwd: Option<PathBuf>,
+}
+
+/// All settings of the core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Agents by name: the built-in ones that were found, and the user's.
+    pub agents: BTreeMap<String, AgentSpec>,
+    /// The agent of a chat that names none.
+    pub default_agent: String,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+}
+
+/// Times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until `initialize` is answered.
+    pub initialize: u64,
+    /// Until `session/new` is answered.
+    pub session_new: u64,
+    /// Until a cancelled turn that does not end is ended by us.
+    pub cancel_grace: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        // The slowest agent seen took 22 s for `initialize` and 12 s for `session/new` on a busy machine.
+        Self { initialize: 60_000, session_new: 60_000, cancel_grace: 10_000 }
+    }
+}

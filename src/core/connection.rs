@@ -1,0 +1,274 @@
+//! One run of an agent's process: start, handshake, routing of what it says, and its end.
+
+use std::collections::HashMap;
+
+use super::effect::{Effect, MessageLevel, Show, UserEvent};
+use super::event::{Departure, TimerKey};
+use super::ids::{CallId, ChatId, ConnId, SessionId};
+use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError};
+use super::quirks::Quirks;
+use super::state::{Connection, PendingCall, Phase, Session, State};
+use super::transcript::Severity;
+
+/// The protocol version that we speak.
+const PROTOCOL_VERSION: u64 = 1;
+
+impl State {
+    /// The running connection of that agent, or a new one.
+    pub(super) fn connect(&mut self, agent: &str, cwd: &std::path::Path) -> Result<ConnId, String> {
+        let running = self
+            .connections
+            .iter()
+            .find(|(_, connection)| connection.agent == agent && connection.phase != Phase::Stopping);
+        if let Some((conn, _)) = running {
+            return Ok(*conn);
+        }
+        let Some(spec) = self.config.agents.get(agent).cloned() else {
+            let known: Vec<&str> = self.config.agents.keys().map(String::as_str).collect();
+            return Err(format!(
+                "There is no agent named {agent:?}; configured or found are: {}.",
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            ));
+        };
+        let conn = self.next_conn();
+        self.connections.insert(
+            conn,
+            Connection {
+                agent: agent.to_owned(),
+                phase: Phase::Spawning,
+                calls: HashMap::new(),
+                sessions: HashMap::new(),
+                quirks: Quirks::default(),
+                early: Vec::new(),
+            },
+        );
+        self.effects.push(Effect::Spawn { conn, spec, cwd: cwd.to_owned() });
+        Ok(conn)
+    }
+
+    /// The process runs: shake hands.
+    pub(super) fn spawned(&mut self, conn: ConnId) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.phase != Phase::Spawning {
+            return;
+        }
+        connection.phase = Phase::Initializing;
+        self.call(conn, PendingCall::Initialize, AgentCall::Initialize);
+        let due = self.now.plus(self.config.timeouts.initialize);
+        self.effects.push(Effect::SetTimer(TimerKey::Initialize(conn), due));
+        self.touch_chats_of(conn);
+    }
+
+    /// Something came over a connection.
+    pub(super) fn agent(&mut self, conn: ConnId, message: AgentMessage) {
+        match message {
+            AgentMessage::Update { session, update } => self.update(conn, session, update),
+            AgentMessage::Request { token, request } => self.request(conn, token, request),
+            AgentMessage::Response { call, result } => self.response(conn, call, result),
+            AgentMessage::CancelRequest { raw_id } => {
+                if let Some(request) = self.open.find(conn, &raw_id) {
+                    self.withdraw_permission(request);
+                    let error = RpcError::new(RpcError::CANCELLED, "Cancelled on request");
+                    self.reply(request, Reply::Error(error));
+                }
+            }
+            AgentMessage::Unusable(problem) => {
+                for chat in self.chats_of(conn) {
+                    self.note(chat, Severity::Warning, problem.clone());
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, conn: ConnId, token: super::requests::ReplyToken, request: AgentRequest) {
+        let session = request.session().cloned();
+        let chat = session.as_ref().and_then(|session| self.chat_of(conn, session));
+        let id = self.open.open(token, session);
+        match (request, chat) {
+            (AgentRequest::Unknown { method }, _) => {
+                let error = RpcError::new(RpcError::METHOD_NOT_FOUND, format!("Method not found: {method}"));
+                self.reply(id, Reply::Error(error));
+            }
+            (AgentRequest::Invalid { problem }, _) => {
+                self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_PARAMS, problem)));
+            }
+            (AgentRequest::Permission { .. }, None) => self.reply(id, Reply::Cancelled),
+            (AgentRequest::ReadFile { session, .. } | AgentRequest::WriteFile { session, .. }, None) => {
+                let error = RpcError::new(RpcError::NOT_FOUND, format!("There is no session {session}"));
+                self.reply(id, Reply::Error(error));
+            }
+            (AgentRequest::Permission { session, tool, options }, Some(chat)) => {
+                if self.is_cancelling(chat) {
+                    self.update_tool(chat, tool, false);
+                    self.reply(id, Reply::Cancelled);
+                } else {
+                    self.ask_permission(chat, id, (conn, session), tool, options);
+                }
+            }
+            (AgentRequest::ReadFile { session, path, line, limit }, Some(chat)) => {
+                self.read_file(chat, id, (conn, session), path, line, limit);
+            }
+            (AgentRequest::WriteFile { session, path, content }, Some(chat)) => {
+                self.write_file(chat, id, (conn, session), path, content);
+            }
+        }
+    }
+
+    fn response(&mut self, conn: ConnId, call: CallId, result: Result<Answer, RpcError>) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        // An answer that nobody waits for any more: to a call of a turn that was ended by force, or a second one.
+        let Some(purpose) = connection.calls.remove(&call) else { return };
+        match (purpose, result) {
+            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name })) => {
+                connection.quirks = agent_name.map(|name| Quirks::of(&name)).unwrap_or_default();
+                self.initialized(conn, protocol_version);
+            }
+            (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
+                self.session_created(conn, chat, &session, modes, chosen);
+            }
+            (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason })) => {
+                self.turn_ended(chat, turn, &stop_reason);
+            }
+            (PendingCall::Initialize, result) => {
+                let problem = unexpected(result);
+                self.fail_connection(conn, &format!("refused `initialize`: {problem}"));
+            }
+            (PendingCall::NewSession(chat), result) => self.session_refused(chat, &unexpected(result)),
+            (PendingCall::Prompt(chat, turn), result) => self.prompt_failed(chat, turn, &unexpected(result)),
+        }
+    }
+
+    fn initialized(&mut self, conn: ConnId, protocol_version: u64) {
+        self.effects.push(Effect::ClearTimer(TimerKey::Initialize(conn)));
+        if protocol_version != PROTOCOL_VERSION {
+            self.fail_connection(
+                conn,
+                &format!(
+                    "speaks version {protocol_version} of the Agent Client Protocol and this plugin speaks version \
+                     {PROTOCOL_VERSION}; update the older of the two"
+                ),
+            );
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(&conn)
+            && connection.phase == Phase::Initializing
+        {
+            connection.phase = Phase::Ready;
+            for chat in self.chats_of(conn) {
+                self.create_session(chat, conn);
+            }
+        }
+    }
+
+    pub(super) fn initialize_is_late(&mut self, conn: ConnId) {
+        let waiting = self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Initializing);
+        if waiting {
+            let seconds = self.config.timeouts.initialize / 1000;
+            self.fail_connection(conn, &format!("did not answer `initialize` within {seconds} s"));
+        }
+    }
+
+    /// Gives a connection up: its chats fail with this reason, its process is ended.
+    fn fail_connection(&mut self, conn: ConnId, problem: &str) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let reason = format!("{} {problem}. `:AgentChat restart` tries again.", connection.agent);
+        self.stop_connection(conn);
+        for chat in self.chats_of(conn) {
+            self.fail_chat(chat, reason.clone());
+        }
+    }
+
+    /// Ends a connection on purpose; its end is no news then.
+    pub(super) fn stop_connection(&mut self, conn: ConnId) {
+        if let Some(connection) = self.connections.get_mut(&conn)
+            && connection.phase != Phase::Stopping
+        {
+            connection.phase = Phase::Stopping;
+            self.effects.push(Effect::ClearTimer(TimerKey::Initialize(conn)));
+            self.effects.push(Effect::Stop(conn));
+        }
+    }
+
+    /// The process is no more.
+    pub(super) fn gone(&mut self, conn: ConnId, departure: &Departure) {
+        let Some(connection) = self.connections.remove(&conn) else { return };
+        self.effects.push(Effect::ClearTimer(TimerKey::Initialize(conn)));
+        for request in self.open.drop_connection(conn) {
+            self.file_work.remove(&request);
+            self.withdraw_permission(request);
+        }
+        if connection.phase == Phase::Stopping {
+            return;
+        }
+        let agent = connection.agent;
+        let (reason, stderr) = match departure {
+            Departure::NotStarted(problem) => {
+                (format!("{agent} could not be started: {problem} `:AgentChat restart` tries again."), &[][..])
+            }
+            Departure::Ended { how, stderr } => {
+                (format!("{agent} ended: {how}. `:AgentChat restart` starts it again."), stderr.as_slice())
+            }
+        };
+        let shown = if stderr.is_empty() {
+            reason.clone()
+        } else {
+            format!("{reason}\nIts last words on standard error:\n{}", stderr.join("\n"))
+        };
+        for chat in self.chats_of(conn) {
+            self.end_turn(chat, "agent_gone");
+            self.note(chat, Severity::Error, shown.clone());
+            self.emit(Show::UserEvent(UserEvent::Error(chat, reason.clone())));
+            self.set_failed(chat, reason.clone());
+        }
+        self.emit(Show::Message(MessageLevel::Error, reason));
+    }
+
+    /// The chats whose session is, or will be, on this connection.
+    pub(super) fn chats_of(&self, conn: ConnId) -> Vec<ChatId> {
+        self.chats.iter().filter(|(_, chat)| chat.session.conn() == Some(conn)).map(|(id, _)| *id).collect()
+    }
+
+    pub(super) fn touch_chats_of(&mut self, conn: ConnId) {
+        for chat in self.chats_of(conn) {
+            self.touch(chat);
+        }
+    }
+
+    pub(super) fn chat_of(&self, conn: ConnId, session: &SessionId) -> Option<ChatId> {
+        self.connections.get(&conn)?.sessions.get(session).copied()
+    }
+
+    fn is_cancelling(&self, chat: ChatId) -> bool {
+        self.chats.get(&chat).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling)
+    }
+
+    /// Neovim goes away: nobody stays without an answer.
+    pub(super) fn shut_down(&mut self) {
+        let sessions: Vec<_> = self
+            .chats
+            .values()
+            .filter_map(|chat| match &chat.session {
+                Session::Ready(conn, session) => Some((*conn, session.clone())),
+                _ => None,
+            })
+            .collect();
+        for (conn, session) in sessions {
+            self.cancel_permissions(conn, &session);
+        }
+        for request in self.open.all() {
+            let error = RpcError::new(RpcError::CANCELLED, "Neovim is being closed");
+            self.reply(request, Reply::Error(error));
+        }
+        let connections: Vec<ConnId> = self.connections.keys().copied().collect();
+        for conn in connections {
+            self.stop_connection(conn);
+        }
+    }
+}
+
+fn unexpected(result: Result<Answer, RpcError>) -> RpcError {
+    match result {
+        Err(error) => error,
+        Ok(answer) => RpcError { code: None, message: format!("an answer of another kind came: {answer:?}") },
+    }
+}

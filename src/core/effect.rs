@@ -1,0 +1,120 @@
+//! What the core wants done.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::config::AgentSpec;
+use super::event::TimerKey;
+use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
+use super::message::{AgentCall, AgentNotice, Reply};
+use super::permission::PermissionView;
+use super::requests::ReplyToken;
+use super::status::Status;
+use super::transcript::Change;
+
+/// One thing to be done by an edge.
+#[derive(Debug)]
+pub enum Effect {
+    /// Start an agent's process.
+    Spawn {
+        /// Names the connection from now on.
+        conn: ConnId,
+        /// How.
+        spec: AgentSpec,
+        /// Where, if the spec says nothing.
+        cwd: PathBuf,
+    },
+    /// End an agent's process and everything it started. `Event::Gone` follows.
+    Stop(ConnId),
+    /// Send a request.
+    Call(ConnId, CallId, AgentCall),
+    /// Send a notification.
+    Notify(ConnId, AgentNotice),
+    /// Answer a request.
+    Reply(ReplyToken, Reply),
+    /// Read a file; `Event::FileDone` follows.
+    ReadFile(FileJob, ReadRange),
+    /// Write a file; `Event::FileDone` follows.
+    WriteFile(FileJob, Arc<str>),
+    /// Wake the core at that time.
+    SetTimer(TimerKey, Millis),
+    /// Forget that timer.
+    ClearTimer(TimerKey),
+    /// The transcript of a chat changed.
+    Transcript(ChatId, Change),
+    /// Something else to show.
+    Show(Show),
+    /// A chat is no more.
+    Forget(ChatId),
+}
+
+/// A file operation on behalf of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileJob {
+    /// The request it serves.
+    pub request: OpenId,
+    /// For which session.
+    pub session: (ConnId, SessionId),
+    /// Absolute path as the agent sent it.
+    pub path: PathBuf,
+    /// The directory that the path must lie in once links are resolved; `None` if the user allowed it.
+    pub confined_to: Option<PathBuf>,
+}
+
+/// Which lines to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadRange {
+    /// 1-based first line.
+    pub line: Option<u64>,
+    /// Number of lines.
+    pub limit: Option<u64>,
+}
+
+/// What is shown outside of the transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Show {
+    /// The state of a chat.
+    Status(ChatId, Box<Status>),
+    /// All open permission requests, oldest first.
+    Permissions(Vec<PermissionView>),
+    /// The prompts that wait: id and first line, oldest first.
+    Queued(ChatId, Vec<(PromptId, String)>),
+    /// A prompt is no longer queued and was not sent: its text goes back to the user.
+    TakenBack(ChatId, PromptId, Vec<String>),
+    /// A `User` autocommand.
+    UserEvent(UserEvent),
+    /// One message for the user.
+    Message(MessageLevel, String),
+}
+
+/// How loud a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageLevel {
+    /// To know.
+    Info,
+    /// May need the user.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// Events for scripts; the names are those of the `User` autocommands without the prefix `AgentChat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserEvent {
+    /// A session is ready.
+    SessionStart(ChatId, SessionId),
+    /// A prompt was sent.
+    TurnStart(ChatId),
+    /// A turn is over; the stop reason.
+    TurnEnd(ChatId, String),
+    /// A tool call is new or changed: id, status.
+    ToolCall(ChatId, String, String),
+    /// A permission request is open.
+    Permission(ChatId, OpenId),
+    /// A permission request is closed; the option's id unless it was cancelled.
+    PermissionResolved(ChatId, OpenId, Option<String>),
+    /// A file was written for the agent.
+    FileChanged(ChatId, PathBuf),
+    /// Something failed.
+    Error(ChatId, String),
+}

@@ -1,0 +1,105 @@
+//! What may happen to the core.
+
+use std::path::PathBuf;
+
+use super::ids::{ChatId, ConnId, OpenId, PromptId};
+use super::message::AgentMessage;
+
+/// Everything that reaches [`super::step`].
+#[derive(Debug)]
+pub enum Event {
+    /// The user did something.
+    User(UserAction),
+    /// An agent said something.
+    Agent(ConnId, AgentMessage),
+    /// An agent's process runs.
+    Spawned(ConnId),
+    /// An agent's process could not be started, or has ended; nothing follows of this connection.
+    Gone(ConnId, Departure),
+    /// A file operation that an effect asked for is done.
+    FileDone(OpenId, FileOutcome),
+    /// A timer that an effect set has run out.
+    Timer(TimerKey),
+}
+
+/// What the user, or a script of theirs, asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserAction {
+    /// A chat is opened.
+    Open {
+        /// Its id, new.
+        chat: ChatId,
+        /// The agent's name; the default one if `None`.
+        agent: Option<String>,
+        /// Absolute directory of the project.
+        cwd: PathBuf,
+    },
+    /// A chat's buffers are gone.
+    Close(ChatId),
+    /// A prompt is sent.
+    Prompt {
+        /// In which chat.
+        chat: ChatId,
+        /// Its id, new.
+        id: PromptId,
+        /// Its text blocks.
+        blocks: Vec<String>,
+    },
+    /// A queued prompt is taken back.
+    TakeBack(ChatId, PromptId),
+    /// What runs is to stop.
+    Cancel(ChatId),
+    /// A permission request is answered with one of its options.
+    Respond {
+        /// Which request.
+        request: OpenId,
+        /// The option's id.
+        option: String,
+    },
+    /// The agent's process is to be started anew.
+    Restart(ChatId),
+    /// Neovim goes away.
+    Shutdown,
+}
+
+/// Why an agent's process is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Departure {
+    /// It could not be started.
+    NotStarted(String),
+    /// It ended, or closed its output: how, and the last lines of its standard error.
+    Ended {
+        /// `exit code 3`, `signal 9 (SIGKILL)`, …
+        how: String,
+        /// Last lines of standard error, oldest first.
+        stderr: Vec<String>,
+    },
+}
+
+/// What became of a file operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileOutcome {
+    /// The text that was asked for.
+    Read(String),
+    /// Written.
+    Written,
+    /// The file does not exist.
+    Missing(String),
+    /// The path, with links resolved, lies outside of the session's directory; nothing was done.
+    Outside(PathBuf),
+    /// Nothing was done, and why, in words for the agent.
+    Refused(String),
+    /// It failed.
+    Failed(String),
+}
+
+/// Names a timer; setting one of the same key again replaces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimerKey {
+    /// `initialize` is due.
+    Initialize(ConnId),
+    /// `session/new` of this chat is due.
+    NewSession(ChatId),
+    /// The cancelled turn of this chat is due to end.
+    CancelGrace(ChatId),
+}

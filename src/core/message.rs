@@ -1,0 +1,269 @@
+//! What an agent says, in the core's own words: the decoder in `acp` translates the wire into these, and these into the wire.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::ids::{CallId, SessionId};
+use super::requests::ReplyToken;
+use super::tool_call::ToolCallPatch;
+use super::transcript::{PlanStep, Speaker};
+
+/// One message from an agent.
+#[derive(Debug)]
+pub enum AgentMessage {
+    /// A `session/update` notification.
+    Update {
+        /// The session it is for.
+        session: SessionId,
+        /// What it says.
+        update: Update,
+    },
+    /// A request that we must answer.
+    Request {
+        /// To be consumed by the answer.
+        token: ReplyToken,
+        /// What is asked.
+        request: AgentRequest,
+    },
+    /// The answer to one of our requests.
+    Response {
+        /// Which one.
+        call: CallId,
+        /// Its result.
+        result: Result<Answer, RpcError>,
+    },
+    /// `$/cancel_request`: the agent no longer needs that answer.
+    CancelRequest {
+        /// The request's id as raw JSON.
+        raw_id: Arc<str>,
+    },
+    /// A message that could not be used; worth a line for the user.
+    Unusable(String),
+}
+
+/// A `session/update`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Update {
+    /// A piece of a message.
+    Chunk {
+        /// Whose.
+        speaker: Speaker,
+        /// The message it belongs to, if the agent says so.
+        message_id: Option<String>,
+        /// Its text; a block that is not text is described.
+        text: String,
+    },
+    /// A tool call, new or changed.
+    Tool {
+        /// What is said of it.
+        patch: ToolCallPatch,
+        /// Whether it is announced (`tool_call`), or a change of one (`tool_call_update`).
+        is_new: bool,
+    },
+    /// The whole plan.
+    Plan(Vec<PlanStep>),
+    /// The session's title, `None` clears it.
+    Title(Option<String>),
+    /// The current mode's id.
+    Mode(String),
+    /// The session's options.
+    Choices(Choices),
+    /// Use of the context window.
+    Usage(Usage),
+    /// Known, and nothing to show.
+    Silent,
+    /// A kind this version does not know: its name and a short form of its content.
+    Unknown {
+        /// The `sessionUpdate` discriminator.
+        name: String,
+        /// The message, shortened.
+        detail: String,
+    },
+}
+
+/// The session's current mode and model, where it has such options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The mode: its id, or its name.
+    pub mode: Option<String>,
+    /// The model's name.
+    pub model: Option<String>,
+}
+
+/// Use of the context window, and what the session has cost.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Usage {
+    /// Tokens in the context.
+    pub used: u64,
+    /// Tokens that fit.
+    pub size: u64,
+    /// Amount and currency.
+    pub cost: Option<(f64, String)>,
+}
+
+/// A request from the agent.
+#[derive(Debug)]
+pub enum AgentRequest {
+    /// `session/request_permission`.
+    Permission {
+        /// The session.
+        session: SessionId,
+        /// The call that it is about.
+        tool: ToolCallPatch,
+        /// The agent's options, in its order.
+        options: Vec<PermissionOption>,
+    },
+    /// `fs/read_text_file`.
+    ReadFile {
+        /// The session.
+        session: SessionId,
+        /// As sent; checked by the core.
+        path: PathBuf,
+        /// 1-based first line.
+        line: Option<u64>,
+        /// Number of lines.
+        limit: Option<u64>,
+    },
+    /// `fs/write_text_file`.
+    WriteFile {
+        /// The session.
+        session: SessionId,
+        /// As sent; checked by the core.
+        path: PathBuf,
+        /// The whole new text.
+        content: Arc<str>,
+    },
+    /// A method that is not served.
+    Unknown {
+        /// Its name.
+        method: String,
+    },
+    /// A served method with parameters that could not be used.
+    Invalid {
+        /// What is wrong with them.
+        problem: String,
+    },
+}
+
+impl AgentRequest {
+    /// The session that the request names, if it is of a kind that does.
+    pub const fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Permission { session, .. } | Self::ReadFile { session, .. } | Self::WriteFile { session, .. } => {
+                Some(session)
+            }
+            Self::Unknown { .. } | Self::Invalid { .. } => None,
+        }
+    }
+}
+
+/// One way to answer a permission request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionOption {
+    /// The agent's id for it.
+    pub id: String,
+    /// What the user reads.
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or a word this version does not know.
+    pub kind: String,
+}
+
+/// A request of ours.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentCall {
+    /// `initialize`.
+    Initialize,
+    /// `session/new`.
+    NewSession {
+        /// Absolute working directory.
+        cwd: PathBuf,
+    },
+    /// `session/prompt`.
+    Prompt {
+        /// The session.
+        session: SessionId,
+        /// Its text blocks.
+        blocks: Vec<String>,
+    },
+}
+
+/// What a request of ours was answered with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// To `initialize`.
+    Initialized {
+        /// The version that the agent speaks.
+        protocol_version: u64,
+        /// The agent's own name for itself (`agentInfo.name`).
+        agent_name: Option<String>,
+    },
+    /// To `session/new`.
+    SessionCreated {
+        /// Its id.
+        session: SessionId,
+        /// The modes: id and name.
+        modes: Vec<(String, String)>,
+        /// The mode and the model to begin with.
+        chosen: Choices,
+    },
+    /// To `session/prompt`.
+    TurnEnded {
+        /// The stop reason as sent.
+        stop_reason: String,
+    },
+}
+
+/// A notification of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentNotice {
+    /// `session/cancel`.
+    Cancel {
+        /// The session.
+        session: SessionId,
+    },
+}
+
+/// Our answer to an agent's request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// A permission: the option's id.
+    Selected(String),
+    /// A permission that nobody will answer any more.
+    Cancelled,
+    /// The text of a file.
+    Content(String),
+    /// Done, nothing to tell.
+    Done,
+    /// Refused or failed.
+    Error(RpcError),
+}
+
+/// A JSON-RPC error, ours or the agent's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", .code.map(|code| format!(" (error {code})")).unwrap_or_default())]
+pub struct RpcError {
+    /// The code; an agent may leave it out.
+    pub code: Option<i64>,
+    /// One sentence.
+    pub message: String,
+}
+
+impl RpcError {
+    /// The method is not served (JSON-RPC 2.0).
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters cannot be used (JSON-RPC 2.0).
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something went wrong on our side (JSON-RPC 2.0).
+    pub const INTERNAL: i64 = -32603;
+    /// The user must sign in first (ACP).
+    pub const AUTH_REQUIRED: i64 = -32000;
+    /// The file or session does not exist (ACP).
+    pub const NOT_FOUND: i64 = -32002;
+    /// The request was cancelled (ACP).
+    pub const CANCELLED: i64 = -32800;
+
+    /// An error of ours.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code: Some(code), message: message.into() }
+    }
+}

@@ -1,0 +1,66 @@
+//! The pure core: what happens is an [`Event`], what is to be done about it an [`Effect`].
+//!
+//! Invariants, each with a test:
+//! * no IO, no clock, no locks in here: time comes with every event;
+//! * an agent's request is answered exactly once, or its process has ended ([`requests`]);
+//! * whatever an agent sends costs at most that message: unknown parts are kept and shown, unknown methods are answered;
+//! * the cost of a chunk does not depend on how many came before.
+
+pub mod config;
+pub mod effect;
+pub mod event;
+pub mod ids;
+pub mod message;
+pub mod permission;
+pub mod quirks;
+pub mod requests;
+pub mod state;
+pub mod status;
+pub mod text;
+pub mod tool_call;
+pub mod transcript;
+
+mod connection;
+mod files;
+mod prompting;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod updates;
+
+use effect::Effect;
+use event::{Event, TimerKey, UserAction};
+use ids::Millis;
+pub use state::State;
+
+/// Lets `event` happen at `now`, and tells what is to be done.
+pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
+    state.now = now;
+    match event {
+        Event::User(action) => state.user(action),
+        Event::Agent(conn, message) => state.agent(conn, message),
+        Event::Spawned(conn) => state.spawned(conn),
+        Event::Gone(conn, departure) => state.gone(conn, &departure),
+        Event::FileDone(request, outcome) => state.file_done(request, outcome),
+        Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
+        Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
+        Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
+    }
+    state.show_touched();
+    std::mem::take(&mut state.effects)
+}
+
+impl State {
+    fn user(&mut self, action: UserAction) {
+        match action {
+            UserAction::Open { chat, agent, cwd } => self.open_chat(chat, agent, cwd),
+            UserAction::Close(chat) => self.close_chat(chat),
+            UserAction::Prompt { chat, id, blocks } => self.prompt(chat, id, blocks),
+            UserAction::TakeBack(chat, id) => self.take_back(chat, id),
+            UserAction::Cancel(chat) => self.cancel(chat),
+            UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::Restart(chat) => self.restart(chat),
+            UserAction::Shutdown => self.shut_down(),
+        }
+    }
+}

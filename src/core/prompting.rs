@@ -1,0 +1,211 @@
+//! Prompts, the queue of those that wait, turns, and their cancelling.
+
+use std::collections::BTreeSet;
+
+use super::effect::{Effect, Show, UserEvent};
+use super::event::TimerKey;
+use super::ids::{ChatId, PromptId, TurnId};
+use super::message::{AgentCall, AgentNotice, RpcError};
+use super::sessions::sign_in_hint;
+use super::state::{PendingCall, Prompt, Session, State, Turn};
+use super::tool_call::ToolStatus;
+use super::transcript::{Severity, Speaker};
+
+impl State {
+    /// Sends a prompt, or queues it while that cannot be done yet.
+    pub(super) fn prompt(&mut self, id: ChatId, prompt: PromptId, blocks: Vec<String>) {
+        let Some(chat) = self.chats.get_mut(&id) else {
+            self.emit(Show::TakenBack(id, prompt, blocks));
+            self.warn("That chat is closed; `:AgentChat open` opens a new one.");
+            return;
+        };
+        chat.queue.push_back(Prompt { id: prompt, blocks });
+        match chat.session {
+            // A prompt is a wish to talk: start what is not there.
+            Session::None => self.start_session(id),
+            Session::Failed(_) => self.restart(id),
+            Session::Waiting(_) | Session::Creating(_) => {}
+            Session::Ready(..) => self.send_next_prompt(id),
+        }
+        self.show_queue(id);
+    }
+
+    /// Gives a prompt that still waits back to the user.
+    pub(super) fn take_back(&mut self, id: ChatId, prompt: PromptId) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Some(position) = chat.queue.iter().position(|queued| queued.id == prompt) else {
+            self.warn("That prompt was sent already; `:AgentChat cancel` stops the turn.");
+            return;
+        };
+        if let Some(queued) = chat.queue.remove(position) {
+            self.emit(Show::TakenBack(id, queued.id, queued.blocks));
+            self.show_queue(id);
+        }
+    }
+
+    /// Gives all prompts that wait back to the user.
+    fn take_back_all(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let queue = std::mem::take(&mut chat.queue);
+        if queue.is_empty() {
+            return;
+        }
+        for queued in queue {
+            self.emit(Show::TakenBack(id, queued.id, queued.blocks));
+        }
+        self.show_queue(id);
+    }
+
+    fn show_queue(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get(&id) else { return };
+        let queue = chat
+            .queue
+            .iter()
+            .map(|queued| {
+                let first = queued.blocks.iter().flat_map(|block| block.lines()).find(|line| !line.trim().is_empty());
+                (queued.id, first.unwrap_or_default().to_owned())
+            })
+            .collect();
+        self.emit(Show::Queued(id, queue));
+        self.touch(id);
+    }
+
+    /// Begins a turn with the oldest prompt that waits, if nothing is in its way.
+    pub(super) fn send_next_prompt(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Session::Ready(conn, session) = chat.session.clone() else { return };
+        if chat.turn.is_some() {
+            return;
+        }
+        let Some(prompt) = chat.queue.pop_front() else { return };
+        let turn = self.next_turn();
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new() });
+            chat.transcript.begin_turn();
+            let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &prompt.blocks.join("\n"));
+            self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+        }
+        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: prompt.blocks });
+        self.emit(Show::UserEvent(UserEvent::TurnStart(id)));
+        self.show_queue(id);
+    }
+
+    /// The agent ended its turn.
+    pub(super) fn turn_ended(&mut self, id: ChatId, turn: TurnId, stop_reason: &str) {
+        if !self.is_current(id, turn) {
+            return;
+        }
+        self.end_turn(id, stop_reason);
+        if let Some(text) = stop_text(stop_reason) {
+            self.note(id, Severity::Stop, text);
+        }
+        self.send_next_prompt(id);
+    }
+
+    /// The agent answered a prompt with an error.
+    pub(super) fn prompt_failed(&mut self, id: ChatId, turn: TurnId, error: &RpcError) {
+        if !self.is_current(id, turn) {
+            return;
+        }
+        self.end_turn(id, "error");
+        let text = format!("The agent could not go on: {error}.{}", sign_in_hint(error));
+        self.note(id, Severity::Error, text.clone());
+        self.emit(Show::UserEvent(UserEvent::Error(id, text)));
+        self.send_next_prompt(id);
+    }
+
+    fn is_current(&self, id: ChatId, turn: TurnId) -> bool {
+        self.chats.get(&id).and_then(|chat| chat.turn.as_ref()).is_some_and(|running| running.id == turn)
+    }
+
+    /// Ends the running turn, if there is one: calls that did not come to their end are settled, the prompt is free.
+    pub(super) fn end_turn(&mut self, id: ChatId, stop_reason: &str) {
+        let Some(turn) = self.chats.get_mut(&id).and_then(|chat| chat.turn.take()) else { return };
+        let status = if turn.cancelling { ToolStatus::Cancelled } else { ToolStatus::Unfinished };
+        for tool in turn.unfinished {
+            self.settle_tool(id, &tool, status.clone());
+        }
+        self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
+        self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
+        self.touch(id);
+    }
+
+    /// Stops what runs; a second time, or after the grace time, without the agent's consent.
+    pub(super) fn cancel(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get(&id) else {
+            self.warn("There is nothing to cancel.");
+            return;
+        };
+        match (&chat.turn, &chat.session) {
+            (Some(turn), _) if turn.cancelling => self.force_end(id, "after a second cancel"),
+            (Some(_), _) => self.cancel_turn(id),
+            (None, _) if !chat.queue.is_empty() => {
+                self.take_back_all(id);
+                self.note(id, Severity::Info, "Cancelled before it was sent; the text is back in the prompt.");
+            }
+            (None, Session::Waiting(_) | Session::Creating(_)) => self.cancel_start(id),
+            // An agent may ask outside of a turn too.
+            (None, Session::Ready(conn, session)) if self.is_asked(id) => {
+                let (conn, session) = (*conn, session.clone());
+                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
+                self.cancel_permissions(conn, &session);
+            }
+            (None, _) => self.warn("Nothing is running."),
+        }
+    }
+
+    fn cancel_turn(&mut self, id: ChatId) {
+        // What was queued before the cancel belongs to what the user no longer wants.
+        self.take_back_all(id);
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Some(turn) = chat.turn.as_mut() else { return };
+        turn.cancelling = true;
+        let unfinished: Vec<String> = turn.unfinished.iter().cloned().collect();
+        let session = chat.session.clone();
+        for tool in unfinished {
+            self.settle_tool(id, &tool, ToolStatus::Cancelled);
+        }
+        if let Session::Ready(conn, session) = session {
+            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
+            self.cancel_permissions(conn, &session);
+        }
+        let due = self.now.plus(self.config.timeouts.cancel_grace);
+        self.effects.push(Effect::SetTimer(TimerKey::CancelGrace(id), due));
+        self.touch(id);
+    }
+
+    pub(super) fn cancel_is_late(&mut self, id: ChatId) {
+        let cancelling = self.chats.get(&id).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling);
+        if cancelling {
+            let seconds = self.config.timeouts.cancel_grace / 1000;
+            self.force_end(id, &format!("{seconds} s after the cancel"));
+        }
+    }
+
+    /// Ends the turn although the agent did not: its answer, should it still come, is nobody's.
+    fn force_end(&mut self, id: ChatId, when: &str) {
+        let Some(agent) = self.chats.get(&id).map(|chat| chat.agent.clone()) else { return };
+        self.end_turn(id, "cancelled");
+        self.note(
+            id,
+            Severity::Stop,
+            format!(
+                "Ended here {when}, although {agent} did not end the turn. What it still sends is shown; \
+                 `:AgentChat restart` ends its process."
+            ),
+        );
+        self.send_next_prompt(id);
+    }
+}
+
+/// What a stop reason means to the user; nothing for the ordinary one.
+fn stop_text(stop_reason: &str) -> Option<String> {
+    Some(match stop_reason {
+        "end_turn" => return None,
+        "cancelled" => "Cancelled.".to_owned(),
+        "max_tokens" => "Stopped: the answer reached the model's token limit.".to_owned(),
+        "max_turn_requests" => "Stopped: the turn reached the agent's limit of model requests.".to_owned(),
+        "refusal" => "Refused: the agent will not go on, and forgets this prompt and what followed it.".to_owned(),
+        other => format!("Stopped: {other}."),
+    })
+}

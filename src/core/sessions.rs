@@ -1,0 +1,211 @@
+//! Chats and their sessions: opened, created, failed, restarted, closed.
+
+use std::path::PathBuf;
+
+use super::effect::{Effect, MessageLevel, Show, UserEvent};
+use super::event::TimerKey;
+use super::ids::{ChatId, ConnId, SessionId};
+use super::message::{AgentCall, AgentNotice, Choices, Reply, RpcError, Update};
+use super::state::{Chat, PendingCall, Phase, Session, State};
+use super::transcript::Severity;
+
+impl State {
+    pub(super) fn open_chat(&mut self, id: ChatId, agent: Option<String>, cwd: PathBuf) {
+        if self.chats.contains_key(&id) {
+            return;
+        }
+        let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
+        self.chats.insert(id, Chat::new(agent, cwd));
+        self.start_session(id);
+    }
+
+    /// Connects the chat and asks for a session as soon as that is possible.
+    pub(super) fn start_session(&mut self, id: ChatId) {
+        self.touch(id);
+        let Some(chat) = self.chats.get(&id) else { return };
+        let (agent, cwd) = (chat.agent.clone(), chat.cwd.clone());
+        let conn = match self.connect(&agent, &cwd) {
+            Ok(conn) => conn,
+            Err(problem) => {
+                self.fail_chat(id, problem);
+                return;
+            }
+        };
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.session = Session::Waiting(conn);
+        }
+        if self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Ready) {
+            self.create_session(id, conn);
+        }
+    }
+
+    pub(super) fn create_session(&mut self, id: ChatId, conn: ConnId) {
+        self.touch(id);
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        chat.session = Session::Creating(conn);
+        let cwd = chat.cwd.clone();
+        self.call(conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd });
+        let due = self.now.plus(self.config.timeouts.session_new);
+        self.effects.push(Effect::SetTimer(TimerKey::NewSession(id), due));
+    }
+
+    pub(super) fn session_created(
+        &mut self,
+        conn: ConnId,
+        id: ChatId,
+        session: &SessionId,
+        modes: Vec<(String, String)>,
+        chosen: Choices,
+    ) {
+        // The start was cancelled, or the chat closed, while the agent worked on it.
+        let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn));
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let (early, other): (Vec<(SessionId, Update)>, Vec<_>) =
+            std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| of == session);
+        connection.early = other;
+        if !wanted {
+            return;
+        }
+        connection.sessions.insert(session.clone(), id);
+        self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.session = Session::Ready(conn, session.clone());
+            (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
+            chat.transcript.begin_session();
+        }
+        self.touch(id);
+        self.emit(Show::UserEvent(UserEvent::SessionStart(id, session.clone())));
+        for (session, update) in early {
+            self.update(conn, session, update);
+        }
+        self.send_next_prompt(id);
+    }
+
+    pub(super) fn session_refused(&mut self, id: ChatId, error: &RpcError) {
+        let wanted = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(_)));
+        if wanted {
+            let hint = sign_in_hint(error);
+            self.fail_session(id, &format!("could not create a session: {error}.{hint}"));
+        }
+    }
+
+    pub(super) fn new_session_is_late(&mut self, id: ChatId) {
+        let waiting = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(_)));
+        if waiting {
+            let seconds = self.config.timeouts.session_new / 1000;
+            self.fail_session(id, &format!("did not answer `session/new` within {seconds} s."));
+        }
+    }
+
+    fn fail_session(&mut self, id: ChatId, problem: &str) {
+        if let Some(chat) = self.chats.get(&id) {
+            let reason = format!("{} {problem} `:AgentChat restart` tries again.", chat.agent);
+            self.fail_chat(id, reason);
+        }
+    }
+
+    /// The chat cannot go on: say so in the chat, in the messages, to scripts.
+    pub(super) fn fail_chat(&mut self, id: ChatId, reason: String) {
+        self.end_turn(id, "failed");
+        self.note(id, Severity::Error, reason.clone());
+        self.emit(Show::UserEvent(UserEvent::Error(id, reason.clone())));
+        self.emit(Show::Message(MessageLevel::Error, reason.clone()));
+        self.set_failed(id, reason);
+    }
+
+    pub(super) fn set_failed(&mut self, id: ChatId, reason: String) {
+        self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
+        self.leave_session(id);
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.session = Session::Failed(reason);
+        }
+        self.touch(id);
+    }
+
+    /// Answers what the session's agent waits for, and forgets that the chat had this session.
+    pub(super) fn leave_session(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Session::Ready(conn, session) = std::mem::replace(&mut chat.session, Session::None) else { return };
+        self.cancel_permissions(conn, &session);
+        for request in self.open.of_session(conn, &session) {
+            let error = RpcError::new(RpcError::CANCELLED, "The session was closed");
+            self.reply(request, Reply::Error(error));
+        }
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.sessions.remove(&session);
+        }
+    }
+
+    /// Ends the agent's process and starts it anew, for every chat that it served.
+    pub(super) fn restart(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get(&id) else {
+            self.warn("There is no chat to restart; `:AgentChat open` opens one.");
+            return;
+        };
+        let chats = match chat.session.conn() {
+            Some(conn) => {
+                let chats = self.chats_of(conn);
+                self.stop_connection(conn);
+                chats
+            }
+            None => vec![id],
+        };
+        for id in chats {
+            self.end_turn(id, "cancelled");
+            let had_session = self.chats.get(&id).is_some_and(|chat| !chat.transcript.entries().is_empty());
+            self.leave_session(id);
+            self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
+            if had_session {
+                self.note(
+                    id,
+                    Severity::Info,
+                    "The agent is started anew: it does not know what was said above this line.",
+                );
+            }
+            self.start_session(id);
+        }
+    }
+
+    /// The chat's buffers are gone: so is its session, and with the last one the agent's process.
+    pub(super) fn close_chat(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get(&id) else { return };
+        let conn = chat.session.conn();
+        if let (Session::Ready(conn, session), Some(_)) = (chat.session.clone(), &chat.turn) {
+            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
+        }
+        self.end_turn(id, "cancelled");
+        self.leave_session(id);
+        self.chats.remove(&id);
+        for key in [TimerKey::NewSession(id), TimerKey::CancelGrace(id)] {
+            self.effects.push(Effect::ClearTimer(key));
+        }
+        self.effects.push(Effect::Forget(id));
+        if let Some(conn) = conn
+            && self.chats_of(conn).is_empty()
+        {
+            self.stop_connection(conn);
+        }
+    }
+
+    /// The user does not want to wait for the agent's start any more.
+    pub(super) fn cancel_start(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Some(conn) = chat.session.conn() else { return };
+        chat.session = Session::None;
+        self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
+        if self.chats_of(conn).is_empty() {
+            self.stop_connection(conn);
+        }
+        self.note(id, Severity::Info, "The start was cancelled. `:AgentChat restart`, or a prompt, starts it again.");
+        self.touch(id);
+    }
+}
+
+/// What to say when the agent wants the user to sign in.
+pub(super) fn sign_in_hint(error: &RpcError) -> &'static str {
+    if error.code == Some(RpcError::AUTH_REQUIRED) {
+        " Sign in with the agent's own program in a terminal first."
+    } else {
+        ""
+    }
+}

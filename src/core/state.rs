@@ -1,0 +1,266 @@
+//! The core's whole state, and the small moves that everything else is made of.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
+
+use super::config::Config;
+use super::effect::{Effect, MessageLevel, Show};
+use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
+use super::message::{AgentCall, Reply, Update, Usage};
+use super::permission::{FileWork, Permission};
+use super::quirks::Quirks;
+use super::requests::OpenRequests;
+use super::status::{ChatState, Status};
+use super::transcript::Transcript;
+
+/// Everything the core knows. One owner, no locks.
+#[derive(Debug)]
+pub struct State {
+    pub(super) config: Config,
+    pub(super) chats: BTreeMap<ChatId, Chat>,
+    pub(super) connections: BTreeMap<ConnId, Connection>,
+    pub(super) open: OpenRequests,
+    pub(super) permissions: Vec<Permission>,
+    /// File operations under way, with what is needed to do them again once the user allowed it.
+    pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
+    pub(super) now: Millis,
+    pub(super) effects: Vec<Effect>,
+    touched: BTreeSet<ChatId>,
+    next_conn: u64,
+    next_call: u64,
+    next_turn: u64,
+}
+
+/// One conversation.
+#[derive(Debug)]
+pub(super) struct Chat {
+    pub(super) agent: String,
+    pub(super) cwd: PathBuf,
+    pub(super) session: Session,
+    pub(super) transcript: Transcript,
+    pub(super) queue: VecDeque<Prompt>,
+    pub(super) turn: Option<Turn>,
+    pub(super) title: Option<String>,
+    pub(super) modes: Vec<(String, String)>,
+    pub(super) mode: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) usage: Option<Usage>,
+    shown: Option<Status>,
+}
+
+/// Where a chat stands with its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Session {
+    /// No agent: the start was cancelled.
+    None,
+    /// The agent's process is not ready.
+    Waiting(ConnId),
+    /// `session/new` was sent.
+    Creating(ConnId),
+    /// Ready.
+    Ready(ConnId, SessionId),
+    /// It failed, and why.
+    Failed(String),
+}
+
+impl Session {
+    /// The connection, while there is one.
+    pub(super) const fn conn(&self) -> Option<ConnId> {
+        match self {
+            Self::Waiting(conn) | Self::Creating(conn) | Self::Ready(conn, _) => Some(*conn),
+            Self::None | Self::Failed(_) => None,
+        }
+    }
+}
+
+/// A prompt that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prompt {
+    pub(super) id: PromptId,
+    pub(super) blocks: Vec<String>,
+}
+
+/// A running turn.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) id: TurnId,
+    pub(super) cancelling: bool,
+    /// Calls of this turn that did not come to their end yet.
+    pub(super) unfinished: BTreeSet<String>,
+}
+
+/// One run of an agent's process.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) agent: String,
+    pub(super) phase: Phase,
+    pub(super) calls: HashMap<CallId, PendingCall>,
+    pub(super) sessions: HashMap<SessionId, ChatId>,
+    /// What is known to be peculiar about the agent.
+    pub(super) quirks: Quirks,
+    /// Updates for sessions that the agent has not announced yet.
+    pub(super) early: Vec<(SessionId, Update)>,
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The process is being started.
+    Spawning,
+    /// `initialize` was sent.
+    Initializing,
+    /// Ready for sessions.
+    Ready,
+    /// We told it to end; whatever it does now is no news.
+    Stopping,
+}
+
+/// What a call of ours is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PendingCall {
+    Initialize,
+    NewSession(ChatId),
+    Prompt(ChatId, TurnId),
+}
+
+impl State {
+    /// A state without chats.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            chats: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            open: OpenRequests::default(),
+            permissions: Vec::new(),
+            file_work: BTreeMap::new(),
+            now: Millis::default(),
+            effects: Vec::new(),
+            touched: BTreeSet::new(),
+            next_conn: 0,
+            next_call: 0,
+            next_turn: 0,
+        }
+    }
+
+    /// The transcript of a chat.
+    pub fn transcript(&self, chat: ChatId) -> Option<&Transcript> {
+        self.chats.get(&chat).map(|chat| &chat.transcript)
+    }
+
+    /// Whether no agent waits for an answer.
+    pub fn nobody_waits(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(super) fn next_conn(&mut self) -> ConnId {
+        self.next_conn += 1;
+        ConnId(self.next_conn)
+    }
+
+    pub(super) fn next_turn(&mut self) -> TurnId {
+        self.next_turn += 1;
+        TurnId(self.next_turn)
+    }
+
+    /// Sends a request, and remembers what it is for.
+    pub(super) fn call(&mut self, conn: ConnId, purpose: PendingCall, call: AgentCall) {
+        self.next_call += 1;
+        let id = CallId(self.next_call);
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.calls.insert(id, purpose);
+            self.effects.push(Effect::Call(conn, id, call));
+        }
+    }
+
+    /// Answers an open request. A second answer is impossible: the token is gone then.
+    pub(super) fn reply(&mut self, request: OpenId, reply: Reply) {
+        self.file_work.remove(&request);
+        if let Some(token) = self.open.close(request) {
+            self.effects.push(Effect::Reply(token, reply));
+        }
+    }
+
+    pub(super) fn emit(&mut self, show: Show) {
+        self.effects.push(Effect::Show(show));
+    }
+
+    pub(super) fn warn(&mut self, text: impl Into<String>) {
+        self.emit(Show::Message(MessageLevel::Warn, text.into()));
+    }
+
+    /// The status of this chat may have changed; it is compared and shown at the end of the step.
+    pub(super) fn touch(&mut self, chat: ChatId) {
+        self.touched.insert(chat);
+    }
+
+    /// Shows the status of every touched chat where it differs from what was shown last.
+    pub(super) fn show_touched(&mut self) {
+        for id in std::mem::take(&mut self.touched) {
+            let Some(status) = self.status(id) else { continue };
+            let Some(chat) = self.chats.get_mut(&id) else { continue };
+            if chat.shown.as_ref() != Some(&status) {
+                chat.shown = Some(status.clone());
+                self.emit(Show::Status(id, Box::new(status)));
+            }
+        }
+    }
+
+    fn status(&self, id: ChatId) -> Option<Status> {
+        let chat = self.chats.get(&id)?;
+        let (state, phase, error) = match (&chat.session, &chat.turn) {
+            (Session::Failed(error), _) => (ChatState::Failed, None, Some(error.clone())),
+            (Session::None, _) => (ChatState::Stopped, None, None),
+            (Session::Waiting(conn), _) => (ChatState::Starting, Some(self.start_phase(*conn)), None),
+            (Session::Creating(_), _) => (ChatState::Starting, Some("session"), None),
+            (Session::Ready(..), None) => (ChatState::Idle, None, None),
+            (Session::Ready(..), Some(Turn { cancelling: true, .. })) => (ChatState::Cancelling, None, None),
+            (Session::Ready(..), Some(_)) => (ChatState::Running, None, None),
+        };
+        let session = match &chat.session {
+            Session::Ready(_, session) => Some(session.clone()),
+            _ => None,
+        };
+        let mode = chat.mode.as_ref().map(|id| {
+            chat.modes.iter().find(|(known, _)| known == id).map_or_else(|| id.clone(), |(_, name)| name.clone())
+        });
+        Some(Status {
+            state,
+            phase,
+            agent: chat.agent.clone(),
+            session,
+            title: chat.title.clone(),
+            mode,
+            model: chat.model.clone(),
+            usage: chat.usage.clone(),
+            permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
+            queued: chat.queue.len(),
+            error,
+        })
+    }
+
+    fn start_phase(&self, conn: ConnId) -> &'static str {
+        match self.connections.get(&conn).map(|connection| connection.phase) {
+            Some(Phase::Initializing) => "initialize",
+            _ => "process",
+        }
+    }
+}
+
+impl Chat {
+    pub(super) fn new(agent: String, cwd: PathBuf) -> Self {
+        Self {
+            agent,
+            cwd,
+            session: Session::None,
+            transcript: Transcript::default(),
+            queue: VecDeque::new(),
+            turn: None,
+            title: None,
+            modes: Vec::new(),
+            mode: None,
+            model: None,
+            usage: None,
+            shown: None,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A tool call as the core keeps it, and how an update changes it.
+
+use std::sync::Arc;
+
+use super::ids::Millis;
+
+/// What is known of one tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// The agent's id.
+    pub id: String,
+    /// What the agent calls it; empty until known.
+    pub title: String,
+    /// The category, as the agent sent it (`read`, `edit`, …); unknown words are kept.
+    pub kind: String,
+    /// How far it is.
+    pub status: ToolStatus,
+    /// What it produced or proposes.
+    pub content: Vec<ToolContent>,
+    /// The places it concerns.
+    pub locations: Vec<Location>,
+    /// The tool's arguments, as sent.
+    pub raw_input: Option<Arc<serde_json::Value>>,
+    /// The tool's result, as sent.
+    pub raw_output: Option<Arc<serde_json::Value>>,
+    /// When it was first heard of.
+    pub started: Millis,
+    /// When it came to its end.
+    pub ended: Option<Millis>,
+}
+
+/// How far a tool call is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolStatus {
+    /// Not begun: its input still streams, or it waits for permission.
+    Pending,
+    /// Runs.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Failed.
+    Failed,
+    /// Its turn was cancelled before it came to its end.
+    Cancelled,
+    /// Its turn ended before it did.
+    Unfinished,
+    /// A word this version does not know.
+    Other(String),
+}
+
+impl ToolStatus {
+    /// Whether nothing more is expected of the call.
+    pub const fn is_final(&self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Unfinished)
+    }
+
+    /// The word for it: the protocol's, or ours where it has none.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Unfinished => "unfinished",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+/// One item of a tool call's content.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolContent {
+    /// Text, or what stands for a block that is not text.
+    Text(Arc<str>),
+    /// A change to a file; `old` is `None` for a new one. Often only a fragment of the file.
+    Diff {
+        /// Absolute path.
+        path: String,
+        /// Text before.
+        old: Option<Arc<str>>,
+        /// Text after.
+        new: Arc<str>,
+    },
+    /// A terminal's live output.
+    Terminal(String),
+    /// A kind this version does not know.
+    Other(String),
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// Absolute path.
+    pub path: String,
+    /// 1-based line.
+    pub line: Option<u64>,
+}
+
+/// Fields of a `tool_call` or `tool_call_update`; `None` leaves what is there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolCallPatch {
+    /// The agent's id.
+    pub id: String,
+    /// New title.
+    pub title: Option<String>,
+    /// New kind.
+    pub kind: Option<String>,
+    /// New status.
+    pub status: Option<ToolStatus>,
+    /// New content, replacing all of it.
+    pub content: Option<Vec<ToolContent>>,
+    /// New locations, replacing all of them.
+    pub locations: Option<Vec<Location>>,
+    /// New arguments.
+    pub raw_input: Option<Arc<serde_json::Value>>,
+    /// New result.
+    pub raw_output: Option<Arc<serde_json::Value>>,
+}
+
+impl ToolCall {
+    /// A call of which only the id is known.
+    pub fn new(id: String, now: Millis) -> Self {
+        Self {
+            id,
+            title: String::new(),
+            kind: "other".into(),
+            status: ToolStatus::Pending,
+            content: Vec::new(),
+            locations: Vec::new(),
+            raw_input: None,
+            raw_output: None,
+            started: now,
+            ended: None,
+        }
+    }
+
+    /// Takes over every field that `patch` carries.
+    pub fn apply(&mut self, patch: ToolCallPatch, now: Millis) {
+        let ToolCallPatch { id: _, title, kind, status, content, locations, raw_input, raw_output } = patch;
+        self.title = title.unwrap_or(std::mem::take(&mut self.title));
+        self.kind = kind.unwrap_or(std::mem::take(&mut self.kind));
+        self.content = content.unwrap_or(std::mem::take(&mut self.content));
+        self.locations = locations.unwrap_or(std::mem::take(&mut self.locations));
+        self.raw_input = raw_input.or(self.raw_input.take());
+        self.raw_output = raw_output.or(self.raw_output.take());
+        if let Some(status) = status {
+            // A late `in_progress` does not bring a call back that was settled when its turn was cancelled or over.
+            let settled = matches!(self.status, ToolStatus::Cancelled | ToolStatus::Unfinished);
+            if status.is_final() || !settled {
+                self.set_status(status, now);
+            }
+        }
+    }
+
+    /// Sets the status, and with a final one the end of the call.
+    pub fn set_status(&mut self, status: ToolStatus, now: Millis) {
+        self.ended = if status.is_final() { self.ended.or(Some(now)) } else { None };
+        self.status = status;
+    }
+
+    /// The command line of an `execute` call, when the agent sent it only among the raw arguments.
+    pub fn command(&self) -> Option<String> {
+        let command = self.raw_input.as_ref()?.get("command")?;
+        match command {
+            serde_json::Value::String(line) => Some(line.clone()),
+            serde_json::Value::Array(words) => {
+                Some(words.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(" "))
+            }
+            _ => None,
+        }
+    }
+}

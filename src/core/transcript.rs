@@ -1,0 +1,265 @@
+//! The conversation as data: entries that are only ever added, grown or replaced in place.
+
+use std::collections::HashMap;
+
+use super::text::GrowingText;
+use super::tool_call::ToolCall;
+
+/// Where an entry stands in the transcript, 0-based.
+pub type EntryIndex = usize;
+
+/// One thing in the transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// What the user sent, or what an agent replays as such.
+    User(GrowingText),
+    /// What the agent says.
+    Agent(GrowingText),
+    /// What the agent thinks.
+    Thought(GrowingText),
+    /// A tool call, updated in place.
+    Tool(Box<ToolCall>),
+    /// The agent's plan, replaced whole.
+    Plan(Vec<PlanStep>),
+    /// A line of ours.
+    Notice(Severity, String),
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanStep {
+    /// What is to be done.
+    pub content: String,
+    /// How far it is.
+    pub status: PlanStatus,
+}
+
+/// How far a plan's step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanStatus {
+    /// Not begun.
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// How loud a notice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Something to know.
+    Info,
+    /// A turn's end that is not `end_turn`.
+    Stop,
+    /// Something that may need the user.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// What happened to the transcript, for the view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// An entry was added at the end; its index.
+    Added(EntryIndex),
+    /// The text of a message grew at its end.
+    Grew(EntryIndex),
+    /// An entry that is not a message was replaced.
+    Replaced(EntryIndex),
+}
+
+/// The three kinds of streamed text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Speaker {
+    /// The user.
+    User,
+    /// The agent, aloud.
+    Agent,
+    /// The agent, thinking.
+    Thought,
+}
+
+/// All entries of one chat.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    entries: Vec<Entry>,
+    /// Messages by speaker and the agent's message id.
+    messages: HashMap<(Speaker, String), EntryIndex>,
+    /// Message id of the last entry, if it is a message that has one.
+    last_message: Option<String>,
+    /// Tool calls of the session by the agent's id.
+    tools: HashMap<String, EntryIndex>,
+    /// The plan entry of the running turn.
+    plan: Option<EntryIndex>,
+    /// Where the running turn begins.
+    turn_start: EntryIndex,
+}
+
+impl Transcript {
+    /// All entries, oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Adds an entry at the end.
+    pub fn add(&mut self, entry: Entry) -> Change {
+        self.last_message = None;
+        self.entries.push(entry);
+        Change::Added(self.entries.len() - 1)
+    }
+
+    /// Appends a chunk to the message it belongs to: the one of the same `message_id`, else the last entry if it is of
+    /// the same speaker and neither names an id that says otherwise, else a new one.
+    pub fn chunk(&mut self, speaker: Speaker, message_id: Option<&str>, text: &str) -> Option<Change> {
+        if text.is_empty() {
+            return None;
+        }
+        let known = message_id.and_then(|id| self.messages.get(&(speaker, id.to_owned())).copied());
+        let index = known.or_else(|| self.last_if_same(speaker, message_id));
+        let Some(index) = index else {
+            let mut first = GrowingText::default();
+            first.push_str(text);
+            let change = self.add(match speaker {
+                Speaker::User => Entry::User(first),
+                Speaker::Agent => Entry::Agent(first),
+                Speaker::Thought => Entry::Thought(first),
+            });
+            self.remember_message(speaker, message_id, self.entries.len() - 1);
+            return Some(change);
+        };
+        self.remember_message(speaker, message_id, index);
+        if let Some(Entry::User(grown) | Entry::Agent(grown) | Entry::Thought(grown)) = self.entries.get_mut(index) {
+            grown.push_str(text);
+        }
+        Some(Change::Grew(index))
+    }
+
+    fn last_if_same(&self, speaker: Speaker, message_id: Option<&str>) -> Option<EntryIndex> {
+        let same_speaker = matches!(
+            (self.entries.last()?, speaker),
+            (Entry::User(_), Speaker::User) | (Entry::Agent(_), Speaker::Agent) | (Entry::Thought(_), Speaker::Thought)
+        );
+        let same_message = match (&self.last_message, message_id) {
+            (Some(last), Some(id)) => last == id,
+            _ => true,
+        };
+        (same_speaker && same_message).then(|| self.entries.len() - 1)
+    }
+
+    fn remember_message(&mut self, speaker: Speaker, message_id: Option<&str>, index: EntryIndex) {
+        let Some(id) = message_id else { return };
+        if index + 1 == self.entries.len() && self.last_message.as_deref() != Some(id) {
+            self.last_message = Some(id.to_owned());
+            self.messages.insert((speaker, id.to_owned()), index);
+        }
+    }
+
+    /// Adds a tool call; its id names this one from now on.
+    pub fn add_tool(&mut self, call: ToolCall) -> Change {
+        let id = call.id.clone();
+        let change = self.add(Entry::Tool(Box::new(call)));
+        self.tools.insert(id, self.entries.len() - 1);
+        change
+    }
+
+    /// The tool call of that id, if it was reported.
+    pub fn tool(&self, id: &str) -> Option<&ToolCall> {
+        match self.entries.get(*self.tools.get(id)?)? {
+            Entry::Tool(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Whether the id names a call of an earlier turn: some agents count their calls anew in every turn.
+    pub fn is_tool_of_earlier_turn(&self, id: &str) -> bool {
+        self.tools.get(id).is_some_and(|&index| index < self.turn_start)
+    }
+
+    /// Changes the tool call of that id in place.
+    pub fn update_tool(&mut self, id: &str, change: impl FnOnce(&mut ToolCall)) -> Option<Change> {
+        let index = *self.tools.get(id)?;
+        match self.entries.get_mut(index)? {
+            Entry::Tool(call) => {
+                change(call);
+                Some(Change::Replaced(index))
+            }
+            _ => None,
+        }
+    }
+
+    /// Replaces the plan of the running turn, or adds it.
+    pub fn put_plan(&mut self, steps: Vec<PlanStep>) -> Change {
+        if let Some(index) = self.plan {
+            self.entries[index] = Entry::Plan(steps);
+            return Change::Replaced(index);
+        }
+        let change = self.add(Entry::Plan(steps));
+        self.plan = Some(self.entries.len() - 1);
+        change
+    }
+
+    /// A new turn begins: its plan will be an entry of its own.
+    pub fn begin_turn(&mut self) {
+        self.plan = None;
+        self.turn_start = self.entries.len();
+    }
+
+    /// A new session begins: message and tool call ids of the old one name nothing any more.
+    pub fn begin_session(&mut self) {
+        self.begin_turn();
+        self.messages.clear();
+        self.tools.clear();
+        self.last_message = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(transcript: &Transcript) -> Vec<String> {
+        transcript
+            .entries()
+            .iter()
+            .map(|entry| match entry {
+                Entry::User(text) => format!("user: {text}"),
+                Entry::Agent(text) => format!("agent: {text}"),
+                Entry::Thought(text) => format!("thought: {text}"),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn chunks_join_until_the_speaker_changes() {
+        let mut transcript = Transcript::default();
+        assert_eq!(transcript.chunk(Speaker::Agent, None, "a"), Some(Change::Added(0)));
+        assert_eq!(transcript.chunk(Speaker::Agent, None, "b"), Some(Change::Grew(0)));
+        assert_eq!(transcript.chunk(Speaker::Thought, None, "c"), Some(Change::Added(1)));
+        assert_eq!(transcript.chunk(Speaker::Agent, None, "d"), Some(Change::Added(2)));
+        assert_eq!(transcript.chunk(Speaker::Agent, None, ""), None);
+        assert_eq!(texts(&transcript), ["agent: ab", "thought: c", "agent: d"]);
+    }
+
+    #[test]
+    fn message_ids_join_and_split() {
+        let mut transcript = Transcript::default();
+        transcript.chunk(Speaker::Agent, Some("1"), "a");
+        transcript.chunk(Speaker::Agent, Some("2"), "b");
+        transcript.chunk(Speaker::Agent, None, "c");
+        transcript.chunk(Speaker::Thought, Some("1"), "t");
+        transcript.chunk(Speaker::Agent, Some("1"), "d");
+        assert_eq!(texts(&transcript), ["agent: ad", "agent: bc", "thought: t"]);
+    }
+
+    #[test]
+    fn a_plan_is_replaced_within_a_turn_and_new_in_the_next() {
+        let step = |content: &str| vec![PlanStep { content: content.into(), status: PlanStatus::Pending }];
+        let mut transcript = Transcript::default();
+        assert_eq!(transcript.put_plan(step("a")), Change::Added(0));
+        assert_eq!(transcript.put_plan(step("b")), Change::Replaced(0));
+        transcript.begin_turn();
+        assert_eq!(transcript.put_plan(step("c")), Change::Added(1));
+    }
+}

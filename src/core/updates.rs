@@ -1,0 +1,111 @@
+//! `session/update`: what the agent reports while it works, and at any other time.
+
+use super::effect::{Effect, Show, UserEvent};
+use super::ids::{ChatId, ConnId, SessionId};
+use super::message::Update;
+use super::state::{Phase, State};
+use super::tool_call::{ToolCall, ToolCallPatch, ToolStatus};
+use super::transcript::{Change, Severity};
+
+/// How many updates are kept for sessions that the agent has not announced yet.
+const MAX_EARLY: usize = 10_000;
+
+impl State {
+    pub(super) fn update(&mut self, conn: ConnId, session: SessionId, update: Update) {
+        let Some(chat) = self.chat_of(conn, &session) else {
+            self.keep_early(conn, session, update);
+            return;
+        };
+        match update {
+            Update::Chunk { speaker, message_id, text } => {
+                let change = self
+                    .chats
+                    .get_mut(&chat)
+                    .and_then(|chat| chat.transcript.chunk(speaker, message_id.as_deref(), &text));
+                self.transcript_changed(chat, change);
+            }
+            Update::Tool { patch, is_new } => self.update_tool(chat, patch, is_new),
+            Update::Plan(steps) => {
+                let change = self.chats.get_mut(&chat).map(|chat| chat.transcript.put_plan(steps));
+                self.transcript_changed(chat, change);
+            }
+            Update::Unknown { name, detail } => {
+                self.note(chat, Severity::Info, format!("{name}: {detail}"));
+            }
+            Update::Silent => {}
+            Update::Title(_) | Update::Mode(_) | Update::Choices(_) | Update::Usage(_) => {
+                self.update_facts(chat, update);
+            }
+        }
+    }
+
+    fn update_facts(&mut self, id: ChatId, update: Update) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        match update {
+            Update::Title(title) => chat.title = title,
+            Update::Mode(mode) => chat.mode = Some(mode),
+            Update::Choices(chosen) => {
+                chat.mode = chosen.mode.or(chat.mode.take());
+                chat.model = chosen.model.or(chat.model.take());
+            }
+            Update::Usage(usage) => chat.usage = Some(usage),
+            Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_) | Update::Silent | Update::Unknown { .. } => {}
+        }
+        self.touch(id);
+    }
+
+    /// Some agents report on a session before they have announced it by answering `session/new`.
+    fn keep_early(&mut self, conn: ConnId, session: SessionId, update: Update) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        if connection.phase == Phase::Ready && connection.early.len() < MAX_EARLY {
+            connection.early.push((session, update));
+        }
+    }
+
+    /// Takes over what is said of a tool call; `is_new` when the agent announced a call rather than a change of one.
+    pub(super) fn update_tool(&mut self, id: ChatId, patch: ToolCallPatch, is_new: bool) {
+        let now = self.now;
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let tool_id = patch.id.clone();
+        let known = !(is_new && chat.transcript.is_tool_of_earlier_turn(&tool_id));
+        let change = if known && chat.transcript.tool(&tool_id).is_some() {
+            chat.transcript.update_tool(&tool_id, |call| call.apply(patch, now))
+        } else {
+            let mut call = ToolCall::new(tool_id.clone(), now);
+            call.apply(patch, now);
+            Some(chat.transcript.add_tool(call))
+        };
+        let status = chat.transcript.tool(&tool_id).map(|call| call.status.clone());
+        let Some(status) = status else { return };
+        if let Some(turn) = chat.turn.as_mut() {
+            if status.is_final() {
+                turn.unfinished.remove(&tool_id);
+            } else {
+                turn.unfinished.insert(tool_id.clone());
+            }
+        }
+        self.transcript_changed(id, change);
+        self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));
+        if self.is_asked_about(id, &tool_id) {
+            if status.is_final() {
+                self.settle_permissions_of_tool(id, &tool_id);
+            } else {
+                self.show_permissions();
+            }
+        }
+    }
+
+    /// A call whose turn is over, or cancelled, before it came to its own end.
+    pub(super) fn settle_tool(&mut self, id: ChatId, tool: &str, status: ToolStatus) {
+        let now = self.now;
+        let change = self
+            .chats
+            .get_mut(&id)
+            .and_then(|chat| chat.transcript.update_tool(tool, |call| call.set_status(status, now)));
+        self.transcript_changed(id, change);
+    }
+
+    fn transcript_changed(&mut self, id: ChatId, change: Option<Change>) {
+        self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+    }
+}

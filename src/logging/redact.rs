@@ -1,0 +1,294 @@
+//! Takes secrets out of text that is about to be written down.
+//!
+//! What counts as a secret:
+//! * the value that follows a name such as `X_API_KEY`, `x-api-key`, `apiKey`, or one ending in `token`, `secret`,
+//!   `password`, `authorization` or `cookie`, in the shapes of an environment (`X_API_KEY=…`), a header
+//!   (`Authorization: …`), an option (`--api-key …`), JSON (`"apiKey":"…"`, also escaped inside of a string), ACP's
+//!   `{"name":"X_TOKEN","value":"…"}` and Rust's `("X_TOKEN", "…")`;
+//! * what follows `Bearer` or `Basic`;
+//! * words that begin like the well-known kinds of keys (`sk-…`, `ghp_…`, …), and JSON web tokens;
+//! * the password in `scheme://user:password@host`.
+//!
+//! It rather takes too much than too little, but it is a net, not a proof: a secret without any of these signs passes,
+//! and so does `{"value":"…","name":"X_TOKEN"}`, where the sign comes after the secret.
+
+use std::ops::Range;
+
+/// What stands in for a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Names whose lower-case form ends so are names of secrets.
+const SECRET_NAMES: &[&str] = &[
+    "_key",
+    "-key",
+    "apikey",
+    "accesskey",
+    "authkey",
+    "privatekey",
+    "secretkey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+];
+
+/// How the keys of services that have a recognizable kind of key begin.
+const KEY_PREFIXES: &[&str] = &[
+    "sk-",
+    "sk_",
+    "rk_",
+    "pk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "hf_",
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "ya29",
+    "gsk_",
+    "xai-",
+    "npm_",
+    "eyJ",
+];
+
+/// From this length on, in bytes, a word with such a beginning is a key rather than a name.
+const MIN_KEY_BYTES: usize = 16;
+
+/// From this length on, in bytes, what follows `Bearer` is a token rather than the next word of a sentence.
+const MIN_BEARER_BYTES: usize = 8;
+
+/// `text` with [`REDACTED`] in the place of every secret. Takes time proportional to the text's length.
+pub fn redact(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let (end, secret) = next_piece(text, at);
+        if let Some(secret) = secret {
+            result.push_str(&text[at..secret.start]);
+            result.push_str(REDACTED);
+            at = secret.end;
+        } else {
+            result.push_str(&text[at..end]);
+            at = end;
+        }
+    }
+    result
+}
+
+/// The end of the word or separator that begins at `at`, and the secret that is in it or announced by it.
+fn next_piece(text: &str, at: usize) -> (usize, Option<Range<usize>>) {
+    let end = run(text, at, is_name_byte);
+    if end == at {
+        let end = run(text, at, |byte| !is_name_byte(byte) && byte != b':').max(at + 1);
+        return (end, url_password(text, at));
+    }
+    // In JSON inside of a string, a word may have the `n` of `\n` before it.
+    let escaped = at > 0 && text.as_bytes()[at - 1] == b'\\' && text[at..].starts_with(['n', 'r', 't', 'b', 'f']);
+    let secret = secret_at(text, at, end).or_else(|| if escaped { secret_at(text, at + 1, end) } else { None });
+    (end, secret)
+}
+
+fn secret_at(text: &str, start: usize, end: usize) -> Option<Range<usize>> {
+    let word = &text[start..end];
+    if KEY_PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
+        let key_end = run(text, end, |byte| is_name_byte(byte) || byte == b'.');
+        if key_end - start >= MIN_KEY_BYTES {
+            return Some(start..key_end);
+        }
+    }
+    if word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic") {
+        let token = run(text, end, is_blank);
+        let token_end = run(text, token, |byte| is_name_byte(byte) || b"._~+/=".contains(&byte));
+        return (token > end && token_end - token >= MIN_BEARER_BYTES).then_some(token..token_end);
+    }
+    if is_secret_name(word) { value_after(text, word, end) } else { None }
+}
+
+fn is_secret_name(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    // `openaiKey`, but not `Key` or `monkey`.
+    let camel = word.strip_suffix("Key").is_some_and(|rest| rest.ends_with(|c: char| c.is_ascii_lowercase()));
+    camel || SECRET_NAMES.iter().any(|suffix| lower.ends_with(suffix))
+}
+
+/// The value that belongs to the name `word`, which ends at `end`.
+fn value_after(text: &str, word: &str, end: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let name_quote = quote_at(text, end);
+    let after_name = name_quote.as_ref().map_or(end, |quote| quote.end);
+    let separator = run(text, after_name, is_blank);
+    let mut value = match bytes.get(separator)? {
+        b'=' | b':' if bytes.get(separator + 1) != Some(&b':') => separator + 1,
+        b',' if name_quote.is_some() => return value_of_pair(text, separator + 1),
+        _ if name_quote.is_none() && word.starts_with("--") && separator > after_name && bytes[separator] != b'-' => {
+            separator
+        }
+        _ => return None,
+    };
+    value = run(text, value, is_space);
+    for opening in ["Some(", "["] {
+        if text[value..].starts_with(opening) {
+            value += opening.len();
+        }
+    }
+    if let Some(quote) = quote_at(text, value) {
+        return Some(quoted(text, &quote));
+    }
+    let lower = word.to_ascii_lowercase();
+    let whole_line = lower.ends_with("authorization") || lower.ends_with("cookie");
+    let value_end = run(text, value, |byte| {
+        !b"\n\r\"'\\".contains(&byte) && (whole_line || !(is_blank(byte) || b",;&}])<".contains(&byte)))
+    });
+    let nothing = ["", "null", "None", "true", "false", "{"].contains(&&text[value..value_end]);
+    (!nothing).then_some(value..value_end)
+}
+
+/// The second half of `"name", "…"` or of `"name":"NAME","value":"…"`, of which `at` is behind the comma.
+fn value_of_pair(text: &str, at: usize) -> Option<Range<usize>> {
+    let start = run(text, at, is_space);
+    let quote = quote_at(text, start);
+    let key = quote.as_ref().map_or(start, |quote| quote.end);
+    let Some(rest) = text[key..].strip_prefix("value") else {
+        return quote.map(|quote| quoted(text, &quote));
+    };
+    let key_end = text.len() - rest.len();
+    let colon = quote_at(text, key_end).map_or(key_end, |quote| quote.end);
+    let colon = run(text, colon, is_blank);
+    if text.as_bytes().get(colon) != Some(&b':') {
+        return quote.map(|quote| quoted(text, &quote));
+    }
+    quote_at(text, run(text, colon + 1, is_space)).map(|quote| quoted(text, &quote))
+}
+
+/// The quote that begins at `at`, with the backslashes before it.
+fn quote_at(text: &str, at: usize) -> Option<Range<usize>> {
+    let quote = run(text, at, |byte| byte == b'\\');
+    matches!(text.as_bytes().get(quote), Some(b'"' | b'\'')).then_some(at..quote + 1)
+}
+
+/// What is between the opening quote `opening` and its closing one, which has as many backslashes before it.
+fn quoted(text: &str, opening: &Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let mark = bytes[opening.end - 1];
+    let depth = opening.len() - 1;
+    let mut backslashes = 0;
+    for (offset, &byte) in bytes[opening.end..].iter().enumerate() {
+        if byte == mark && backslashes <= depth {
+            return opening.end..opening.end + offset - backslashes;
+        }
+        backslashes = if byte == b'\\' { backslashes + 1 } else { 0 };
+    }
+    opening.end..text.len()
+}
+
+/// The password in `://user:password@host`, if `at` is at the colon of such a thing.
+fn url_password(text: &str, at: usize) -> Option<Range<usize>> {
+    let authority = at + text[at..].strip_prefix("://").map(|_| 3)?;
+    let authority_end = run(text, authority, |byte| !is_space(byte) && !b"/?#\"'`\\<>".contains(&byte));
+    let user_end = authority + text[authority..authority_end].rfind('@')?;
+    let password = authority + text[authority..user_end].find(':')? + 1;
+    (password < user_end).then_some(password..user_end)
+}
+
+/// The end of the longest run of such bytes from `at` on. `wanted` treats all bytes that are not ASCII alike, so that
+/// the end is between characters.
+fn run(text: &str, at: usize, wanted: impl Fn(u8) -> bool) -> usize {
+    text.as_bytes()[at..].iter().position(|&byte| !wanted(byte)).map_or(text.len(), |length| at + length)
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn secrets_go_and_what_is_around_them_stays() {
+        let cases = [
+            ("OPENAI_API_KEY=abc next", "OPENAI_API_KEY=[redacted] next"),
+            ("export GH_TOKEN='a b' x", "export GH_TOKEN='[redacted]' x"),
+            ("curl -H 'Authorization: Bearer abc.def' url", "curl -H 'Authorization: [redacted]' url"),
+            ("Authorization: Basic dXNlcjpwYXNz\nHost: x", "Authorization: [redacted]\nHost: x"),
+            ("x-api-key: 12345", "x-api-key: [redacted]"),
+            ("sent bearer abcdefgh, got 401", "sent bearer [redacted], got 401"),
+            (r#"{"apiKey":"a\"b","n":1}"#, r#"{"apiKey":"[redacted]","n":1}"#),
+            (r#"{"text":"{\"apiKey\":\"ab\",\"n\":1}"}"#, r#"{"text":"{\"apiKey\":\"[redacted]\",\"n\":1}"}"#),
+            (r#"{"name":"X_TOKEN", "value": "abc"}"#, r#"{"name":"X_TOKEN", "value": "[redacted]"}"#),
+            (r#"{\"name\":\"X_TOKEN\",\"value\":\"abc\"}"#, r#"{\"name\":\"X_TOKEN\",\"value\":\"[redacted]\"}"#),
+            (r#"Env { name: "X_KEY", value: "abc" }"#, r#"Env { name: "X_KEY", value: "[redacted]" }"#),
+            (r#"[("X_KEY", "abc"), ("HOME", "/h")]"#, r#"[("X_KEY", "[redacted]"), ("HOME", "/h")]"#),
+            (r#"api_key: Some("abc"), model: "m""#, r#"api_key: Some("[redacted]"), model: "m""#),
+            ("agent --api-key abc --model m", "agent --api-key [redacted] --model m"),
+            ("agent --token=abc --model m", "agent --token=[redacted] --model m"),
+            ("the key sk-proj-abcdefghijk is wrong", "the key [redacted] is wrong"),
+            (r#""text\nsk-proj-abcdefghijk""#, r#""text\n[redacted]""#),
+            ("eyJhbGciOi.eyJzdWIiOi.c2ln é", "[redacted] é"),
+            ("https://me:pa:ss@host/x?y", "https://me:[redacted]@host/x?y"),
+            ("é=://é:é@é", "é=://é:[redacted]@é"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(redact(text), expected);
+        }
+    }
+
+    #[test]
+    fn ordinary_text_is_untouched() {
+        let cases = [
+            "the monkey: a key, 3 tokens: 5",
+            "https://host:8080/a@b",
+            "token::new(5), the token is gone",
+            r#"{"token":null,"apiKey":"#,
+            "git log --oneline sk-learn",
+            "héllo → wörld",
+            "a bearer of news",
+        ];
+        for text in cases {
+            assert_eq!(redact(text), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange(text in r#"(\PC|[\\"'=:, \n{\[@]|_KEY|Bearer |sk-|://|"value"|Some\(|--token ){0,40}"#) {
+            redact(&text);
+        }
+
+        #[test]
+        fn a_value_of_a_secret_name_never_passes(
+            name in "[A-Z]{1,8}_(KEY|TOKEN|SECRET|PASSWORD)",
+            secret in "[G-Z]{12}[0-9]{4}",
+            around in r#"([a-f{}\[\], ]|\\n|"){0,12}"#,
+        ) {
+            for text in [
+                format!("{around}{name}={secret}{around}"),
+                format!("{around}\"{name}\": \"{secret}\"{around}"),
+                format!("{around}{{\"name\":\"{name}\",\"value\":\"{secret}\"}}{around}"),
+            ] {
+                prop_assert!(!redact(&text).contains(&secret), "{}", redact(&text));
+            }
+        }
+    }
+}

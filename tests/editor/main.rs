@@ -1,0 +1,10 @@
+//! Tests in a real Neovim, with a real helper and a scripted agent. One binary, because linking is slow; one module a
+//! topic. `support` says what the tests stand on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, also in its helper functions")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod harness;
+mod scripted_agent;
