@@ -234,11 +234,14 @@ function M.is_open(tab)
   return complete(tab or api.nvim_get_current_tabpage()) ~= nil
 end
 
---- The line above which something in the bottom right corner leaves the prompt free; nil when it is not there.
----@return integer?
-function M.prompt_row()
+--- Where the prompt is: something in the bottom right corner should leave it free.
+---@return integer? row its first screen line, 0-based; nil when the chat is not shown
+---@return integer? width in columns
+function M.prompt_area()
   local layout = complete(api.nvim_get_current_tabpage())
-  return layout and api.nvim_win_get_position(layout.prompt)[1]
+  if layout then
+    return api.nvim_win_get_position(layout.prompt)[1], api.nvim_win_get_width(layout.prompt)
+  end
 end
 
 --- A window for files when there are only the chat's: beside them, with the last file or an empty buffer.
