@@ -26,6 +26,9 @@ local win
 local retrying = false
 local closing = false
 
+--- Lines of a diff, by their first character; a line that starts with "±" begins one.
+local diff_groups = { ["+"] = "AgentChatAdded", ["-"] = "AgentChatRemoved" }
+
 --- The key that the user has mapped to a `<Plug>` mapping.
 ---@param plug string
 ---@return string?
@@ -57,8 +60,11 @@ local function render(width, tall)
     end
   end
   local function add_detail()
+    local in_diff = false
     for _, line in ipairs(request.detail or {}) do
-      add(line)
+      in_diff = in_diff or vim.startswith(line, "±")
+      local group = in_diff and diff_groups[line:sub(1, 1)] or nil
+      add(line, group)
     end
   end
   local kind = request.kind and request.kind ~= "" and request.kind .. ": " or ""
