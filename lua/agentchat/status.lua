@@ -4,6 +4,7 @@
 ---@field state "stopped"|"starting"|"idle"|"running"|"cancelling"|"failed"
 ---@field agent? string
 ---@field session_id? string
+---@field phase? "process"|"initialize"|"session" what is waited for while the state is "starting"
 ---@field title? string
 ---@field mode? string
 ---@field model? string
@@ -39,7 +40,8 @@ end
 ---@param waiting integer prompts that are queued
 ---@return string
 local function describe(status, waiting)
-  local parts = { escape(status.agent or "agent"), status.state }
+  local state = status.phase and ("%s (%s)"):format(status.state, status.phase) or status.state
+  local parts = { escape(status.agent or "agent"), state }
   if waiting > 0 then
     parts[#parts + 1] = ("%d queued"):format(waiting)
   end
