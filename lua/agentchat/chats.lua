@@ -139,6 +139,19 @@ function M.remove(chat)
   end
 end
 
+--- Renames a buffer, without the empty buffer that Neovim leaves behind under the old name.
+---@param buf integer
+---@param name string
+function M.rename_buffer(buf, name)
+  local old = vim.api.nvim_buf_get_name(buf)
+  vim.api.nvim_buf_set_name(buf, name)
+  for _, other in ipairs(vim.api.nvim_list_bufs()) do
+    if other ~= buf and vim.api.nvim_buf_get_name(other) == old and not vim.api.nvim_buf_is_loaded(other) then
+      vim.api.nvim_buf_delete(other, { force = true })
+    end
+  end
+end
+
 --- A buffer of the plugin, with the options that all of them share; the caller sets the file type last.
 ---@param name string
 ---@return integer buf

@@ -21,6 +21,8 @@ M.groups = {
   { "AgentChatStop", "DiagnosticWarn", "why a turn stopped" },
   { "AgentChatQueued", "NonText", "a prompt that waits" },
   { "AgentChatDim", "NonText", "what is beside the point" },
+  { "AgentChatAdded", "Added", "a line that an edit adds" },
+  { "AgentChatRemoved", "Removed", "a line that an edit removes" },
   { "AgentChatPermissionTitle", "Title", "what a permission request is for" },
   { "AgentChatPermissionBorder", "DiagnosticWarn", "the border of a permission request" },
 }

@@ -31,6 +31,20 @@ local function is_default_notify()
   return debug.getinfo(vim.notify, "S").source:find("@?vim/_") ~= nil
 end
 
+local shown_now = false
+
+--- A second message before the screen was drawn again would bring up the hit-enter prompt.
+local function make_room()
+  if shown_now then
+    pcall(vim.cmd, "redraw")
+    return
+  end
+  shown_now = true
+  vim.schedule(function()
+    shown_now = false
+  end)
+end
+
 --- Shows one message.
 ---@param level "info"|"warn"|"error"
 ---@param text string one sentence that says what happened and what to do next
@@ -40,6 +54,7 @@ function M.show(level, text)
   if #M.history > HISTORY_LIMIT then
     table.remove(M.history, 1)
   end
+  make_room()
   local shown = is_default_notify() and fit(text) or text
   local ok, reason = pcall(vim.notify, shown, levels[level] or levels.info, { title = "agentchat" })
   if not ok then

@@ -38,8 +38,9 @@ end
 
 ---@param status agentchat.Status
 ---@param waiting integer prompts that are queued
+---@param title_prefix? string
 ---@return string
-local function describe(status, waiting)
+local function describe(status, waiting, title_prefix)
   local state = status.phase and ("%s (%s)"):format(status.state, status.phase) or status.state
   local parts = { escape(status.agent or "agent"), state }
   if waiting > 0 then
@@ -49,7 +50,7 @@ local function describe(status, waiting)
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
   end
   if status.title and status.title ~= "" then
-    parts[#parts + 1] = escape(status.title)
+    parts[#parts + 1] = (title_prefix or "") .. escape(status.title)
   end
   return table.concat(parts, " · ")
 end
@@ -65,7 +66,7 @@ end
 ---@param chat agentchat.Chat
 ---@return string
 function M.winbar(chat)
-  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting) .. " %*"
+  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting, "%<") .. " %*"
 end
 
 --- What the transcript shows while the agent has said nothing, or after a failure.
