@@ -16,6 +16,9 @@ use crate::core::ids::SessionId;
 use crate::core::message::{AgentRequest, Answer, Choices, RpcError, Update, Usage};
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
 
+/// Longest error text of an agent that is kept, in bytes: some put a whole web page into it.
+const MAX_ERROR: usize = 4_000;
+
 /// The parameters of a `session/update`, the update itself still raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -268,6 +271,11 @@ pub fn error(raw: &RawValue) -> RpcError {
     let message = match details {
         Some(details) if !message.contains(&details) => format!("{message}: {details}"),
         _ => message,
+    };
+    let message = if message.len() <= MAX_ERROR {
+        message
+    } else {
+        format!("{}…", &message[..message.floor_char_boundary(MAX_ERROR)])
     };
     RpcError { code: value.get("code").and_then(Value::as_i64), message }
 }

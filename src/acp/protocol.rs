@@ -90,9 +90,8 @@ impl Protocol {
     /// A line over the limit was dropped.
     pub fn too_long(length: usize, limit: usize) -> AgentMessage {
         AgentMessage::Unusable(format!(
-            "The agent sent a message of more than {} MiB ({length} bytes and counting); it was dropped. \
-             `max_line_bytes` sets the limit.",
-            limit / (1024 * 1024)
+            "The agent sent a message of more than {limit} bytes ({length} so far); it was dropped. \
+             `max_line_bytes` sets the limit."
         ))
     }
 }

@@ -47,6 +47,11 @@ impl Recording {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// All that was recorded, in order: `dir` is `c2a`, `a2c`, `stderr` or `note`.
+    pub fn entries(&self) -> &[Json] {
+        &self.entries
+    }
+
     /// Every message of the agent, in order.
     pub fn agent_messages(&self) -> impl Iterator<Item = &Json> {
         self.entries
