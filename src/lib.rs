@@ -3,6 +3,13 @@
 //! `doc/architecture.md` tells how the parts work together.
 
 pub mod acp;
+pub mod agents;
+pub mod cli;
 pub mod core;
+pub mod files;
+pub mod helper;
 pub mod logging;
+pub mod nvim;
 pub mod process;
+pub mod tour;
+pub mod view;

@@ -1,1 +1,296 @@
+//! One agent's process and the tasks around it: reading, writing, standard error, and its end.
+//!
+//! What the agent says goes to the core in batches through one bounded queue, so that order is kept and a flood fills the
+//! agent's own pipe instead of our memory. What we say goes through one writer task.
 
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use super::encode;
+use super::lines::{Line, LineSplitter};
+use super::protocol::{Incoming, Protocol};
+use crate::core::config::AgentSpec;
+use crate::core::event::{Departure, Event};
+use crate::core::ids::{CallId, ConnId};
+use crate::core::message::{AgentCall, AgentNotice, Reply};
+use crate::core::requests::ReplyToken;
+use crate::process::{AgentProcess, Spawn};
+
+/// Bytes read at once. With [`QUEUE`] batches this bounds what lies between the agent's pipe and the core to 4 MiB.
+const READ_BUFFER: usize = 256 * 1024;
+/// Batches that may wait for the core.
+pub const QUEUE: usize = 16;
+/// What may wait to be written to an agent that does not read: then it is taken for hung.
+const MAX_UNWRITTEN: usize = 64 * 1024 * 1024;
+/// Lines of standard error that are kept.
+const STDERR_LINES: usize = 200;
+/// Lines of standard error that are shown when an agent ends.
+const STDERR_SHOWN: usize = 20;
+/// Longest part of a line of standard error that is kept, in bytes.
+const STDERR_LINE: usize = 2000;
+/// How long an agent may take to end after we asked; it is killed then.
+const STOP_GRACE: Duration = Duration::from_secs(1);
+/// How long the rest of an ended agent's output is waited for.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Where batches of events of one or more connections go.
+pub type Events = mpsc::Sender<Vec<Event>>;
+
+/// A running agent, as its owner sees it. Dropping it ends the agent.
+#[derive(Debug)]
+pub struct Connection {
+    protocol: Arc<Mutex<Protocol>>,
+    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    unwritten: Arc<AtomicUsize>,
+    stop: Option<oneshot::Sender<&'static str>>,
+    done: JoinHandle<()>,
+}
+
+impl Connection {
+    /// Starts the agent. Its messages, and at the very end [`Event::Gone`], go to `events`.
+    ///
+    /// # Errors
+    /// One sentence that says why it could not be started, for the user.
+    pub fn start(conn: ConnId, spec: &AgentSpec, cwd: &Path, max_line: usize, events: Events) -> Result<Self, String> {
+        let spawn = Spawn {
+            command: spec.command.clone(),
+            env: spec.env.clone(),
+            cwd: spec.cwd.clone().unwrap_or_else(|| cwd.to_owned()),
+        };
+        let mut process = AgentProcess::spawn(&spawn).map_err(|error| error.to_string())?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (process.stdin.take(), process.stdout.take(), process.stderr.take())
+        else {
+            return Err("its standard streams could not be opened.".to_owned());
+        };
+        let context = tracing::info_span!("agent", conn = conn.0, pid = process.pid());
+        tracing::info!(parent: &context, command = ?spawn.command, "started");
+        let protocol = Arc::new(Mutex::new(Protocol::new(conn)));
+        let (outgoing, to_write) = mpsc::unbounded_channel();
+        let unwritten = Arc::new(AtomicUsize::new(0));
+        let tail = Arc::new(Mutex::new(VecDeque::new()));
+        let (stop, stopped) = oneshot::channel();
+        let parts = Parts {
+            reader: tokio::spawn(
+                read(conn, stdout, Arc::clone(&protocol), max_line, events.clone()).instrument(context.clone()),
+            ),
+            writer: tokio::spawn(write(stdin, to_write, Arc::clone(&unwritten)).instrument(context.clone())),
+            stderr: tokio::spawn(keep_tail(stderr, Arc::clone(&tail)).instrument(context.clone())),
+        };
+        let life = async move {
+            let how = live(process, parts, stopped).await;
+            tracing::info!(how, "ended");
+            let lines: Vec<String> = tail.lock().iter().rev().take(STDERR_SHOWN).rev().cloned().collect();
+            let gone = Event::Gone(conn, Departure::Ended { how, stderr: lines });
+            // The owner being gone too is no news to anybody.
+            let _ = events.send(vec![gone]).await;
+        };
+        let done = tokio::spawn(life.instrument(context));
+        Ok(Self { protocol, outgoing, unwritten, stop: Some(stop), done })
+    }
+
+    /// Sends a request.
+    pub fn call(&mut self, id: CallId, call: &AgentCall) {
+        let line = self.protocol.lock().call(id, call);
+        self.send(line);
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, notice: &AgentNotice) {
+        self.send(encode::notice(notice));
+    }
+
+    /// Answers a request.
+    pub fn reply(&mut self, token: ReplyToken, reply: Reply) {
+        self.send(encode::reply(token, reply));
+    }
+
+    fn send(&mut self, line: Vec<u8>) {
+        let waiting = self.unwritten.fetch_add(line.len(), Ordering::Relaxed) + line.len();
+        if waiting > MAX_UNWRITTEN {
+            self.stop_because("it does not read what is sent to it");
+        }
+        // A closed channel means that the agent is ending; `Event::Gone` follows.
+        let _ = self.outgoing.send(line);
+    }
+
+    /// Ends the agent; [`Event::Gone`] follows.
+    pub fn stop(&mut self) {
+        self.stop_because("ended on request");
+    }
+
+    fn stop_because(&mut self, why: &'static str) {
+        if let Some(stop) = self.stop.take() {
+            // The receiver is gone if the agent has ended by itself.
+            let _ = stop.send(why);
+        }
+    }
+
+    /// Waits until the process, and what it left in its group, are gone.
+    pub async fn wait(self) {
+        let Self { outgoing, stop, done, .. } = self;
+        drop((outgoing, stop));
+        // A panic of that task was logged by the hook.
+        let _ = done.await;
+    }
+}
+
+struct Parts {
+    reader: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    stderr: JoinHandle<()>,
+}
+
+/// Lives with the process until it is gone, and says how it ended.
+async fn live(mut process: AgentProcess, mut parts: Parts, stopped: oneshot::Receiver<&'static str>) -> String {
+    enum End {
+        Exited(std::io::Result<crate::process::Exit>),
+        Silent,
+        Stopped(&'static str),
+    }
+    let end = tokio::select! {
+        exit = process.wait() => End::Exited(exit),
+        _ = &mut parts.reader => End::Silent,
+        why = stopped => End::Stopped(why.unwrap_or("ended on request")),
+    };
+    let how = match end {
+        End::Exited(exit) => {
+            // What it said before it ended is still in the pipe.
+            let _ = timeout(DRAIN, &mut parts.reader).await;
+            describe(exit)
+        }
+        End::Silent => {
+            if let Ok(exit) = timeout(DRAIN, process.wait()).await {
+                describe(exit)
+            } else {
+                parts.writer.abort();
+                end_process(&mut process).await;
+                "it closed its standard output but went on running, and was stopped".to_owned()
+            }
+        }
+        End::Stopped(why) => {
+            // Closes the agent's standard input, which is how it learns that it should leave.
+            parts.writer.abort();
+            end_process(&mut process).await;
+            why.to_owned()
+        }
+    };
+    parts.reader.abort();
+    parts.writer.abort();
+    let _ = timeout(DRAIN, &mut parts.stderr).await;
+    parts.stderr.abort();
+    how
+}
+
+fn describe(exit: std::io::Result<crate::process::Exit>) -> String {
+    exit.map_or_else(|error| format!("its exit code is unknown: {error}"), |exit| exit.to_string())
+}
+
+async fn end_process(process: &mut AgentProcess) {
+    if let Err(error) = process.terminate(STOP_GRACE).await {
+        tracing::warn!(%error, "how the agent ended is unknown");
+    }
+}
+
+/// Reads messages until the stream ends.
+async fn read(
+    conn: ConnId,
+    mut stdout: impl AsyncRead + Unpin,
+    protocol: Arc<Mutex<Protocol>>,
+    max_line: usize,
+    events: Events,
+) {
+    let mut splitter = LineSplitter::new(max_line);
+    let mut buffer = vec![0; READ_BUFFER];
+    loop {
+        let length = match stdout.read(&mut buffer).await {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) => {
+                tracing::warn!(%error, "standard output cannot be read");
+                break;
+            }
+        };
+        let mut batch = Vec::new();
+        splitter.feed(&buffer[..length], |line| batch.extend(decode(conn, &protocol, &line, max_line)));
+        if !batch.is_empty() && events.send(batch).await.is_err() {
+            return;
+        }
+    }
+    let rest = splitter.finish();
+    if !rest.is_empty()
+        && let Some(event) = decode(conn, &protocol, &Line::Whole(&rest), max_line)
+    {
+        // As above: without an owner there is nobody to tell.
+        let _ = events.send(vec![event]).await;
+    }
+}
+
+fn decode(conn: ConnId, protocol: &Mutex<Protocol>, line: &Line<'_>, max_line: usize) -> Option<Event> {
+    match line {
+        Line::TooLong(length) => {
+            tracing::warn!(length, "a line over the limit was dropped");
+            Some(Event::Agent(conn, Protocol::too_long(*length, max_line)))
+        }
+        Line::Whole(line) => match protocol.lock().line(line) {
+            Incoming::Message(message) => Some(Event::Agent(conn, message)),
+            Incoming::Noise(kind) => {
+                if !line.trim_ascii().is_empty() {
+                    let text = String::from_utf8_lossy(&line[..line.len().min(STDERR_LINE)]);
+                    tracing::info!(%text, kind, "a line was skipped");
+                }
+                None
+            }
+        },
+    }
+}
+
+async fn write(
+    mut stdin: impl AsyncWrite + Unpin,
+    mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
+    unwritten: Arc<AtomicUsize>,
+) {
+    while let Some(line) = lines.recv().await {
+        let result = async {
+            stdin.write_all(&line).await?;
+            stdin.flush().await
+        };
+        if let Err(error) = result.await {
+            tracing::warn!(%error, "standard input cannot be written");
+            return;
+        }
+        unwritten.fetch_sub(line.len(), Ordering::Relaxed);
+    }
+}
+
+/// Keeps the last lines of standard error.
+async fn keep_tail(stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<String>>>) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // A line without an end is kept in pieces, so that it cannot grow.
+        match (&mut reader).take(STDERR_LINE as u64).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                tracing::info!(%text, "stderr");
+                let mut tail = tail.lock();
+                if tail.len() == STDERR_LINES {
+                    tail.pop_front();
+                }
+                tail.push_back(text);
+            }
+        }
+    }
+}

@@ -4,7 +4,6 @@
 //! throw a whole message away for one unknown word, the message is read field by field.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1;
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::tool_calls::{array, block, options, patch, short, text};
 use crate::core::ids::SessionId;
-use crate::core::message::{AgentRequest, Answer, RpcError, Update, Usage};
+use crate::core::message::{AgentRequest, Answer, Choices, RpcError, Update, Usage};
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
 
 /// The parameters of a `session/update`, the update itself still raw.
@@ -45,7 +44,10 @@ struct TextBlock<'a> {
     text: String,
 }
 
-/// Decodes the parameters of a `session/update`. `Err` says why nothing of it can be used.
+/// Decodes the parameters of a `session/update`.
+///
+/// # Errors
+/// Why nothing of it can be used.
 pub fn update(params: &RawValue) -> Result<(SessionId, Update), String> {
     let UpdateParams { session_id, update } = serde_json::from_str(params.get()).map_err(|error| error.to_string())?;
     let session = SessionId::from(&*session_id);
@@ -77,10 +79,7 @@ fn any_update(value: &Value) -> Update {
         "plan" => array(value, "entries").map(|entries| Update::Plan(entries.iter().map(plan_step).collect())),
         // The documentation's example says `modeId`, the schema `currentModeId`.
         "current_mode_update" => text(value, "currentModeId").or_else(|| text(value, "modeId")).map(Update::Mode),
-        "config_option_update" => array(value, "configOptions").map(|options| {
-            let (mode, model) = choices(options);
-            Update::Choices { mode, model }
-        }),
+        "config_option_update" => array(value, "configOptions").map(|options| Update::Choices(choices(options))),
         "session_info_update" => Some(match value.get("title") {
             None => Update::Silent,
             Some(title) => Update::Title(title.as_str().map(str::to_owned)),
@@ -119,7 +118,7 @@ fn usage(value: &Value) -> Option<Update> {
 }
 
 /// The names of the current mode and model among configuration options.
-fn choices(options: &[Value]) -> (Option<String>, Option<String>) {
+fn choices(options: &[Value]) -> Choices {
     let of_category = |category: &str| {
         let option = options.iter().find(|option| option.get("category").and_then(Value::as_str) == Some(category))?;
         let current = text(option, "currentValue")?;
@@ -132,7 +131,7 @@ fn choices(options: &[Value]) -> (Option<String>, Option<String>) {
             .and_then(|value| text(value, "name"));
         Some(name.unwrap_or(current))
     };
-    (of_category("mode"), of_category("model"))
+    Choices { mode: of_category("mode"), model: of_category("model") }
 }
 
 /// Decodes a request. It always gives one, so that there is always something to answer.
@@ -168,7 +167,7 @@ pub fn request(method: &str, params: Option<&RawValue>) -> AgentRequest {
         "fs/write_text_file" => match serde_json::from_str::<v1::WriteTextFileRequest>(raw) {
             Ok(write) => AgentRequest::WriteFile {
                 session: SessionId::from(&*write.session_id.0),
-                path: PathBuf::from(write.path),
+                path: write.path,
                 content: write.content.into(),
             },
             Err(error) => invalid(error),
@@ -178,6 +177,9 @@ pub fn request(method: &str, params: Option<&RawValue>) -> AgentRequest {
 }
 
 /// Decodes the answer to `initialize`.
+///
+/// # Errors
+/// What is missing in it.
 pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
     let value: Value = parse(result)?;
     let protocol_version = value
@@ -190,6 +192,9 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
 }
 
 /// Decodes the answer to `session/new`.
+///
+/// # Errors
+/// What is missing in it.
 pub fn session_created(result: &RawValue) -> Result<Answer, RpcError> {
     let value: Value = parse(result)?;
     let session = text(&value, "sessionId")
@@ -198,13 +203,16 @@ pub fn session_created(result: &RawValue) -> Result<Answer, RpcError> {
     let available = array(modes_value, "availableModes").map(Vec::as_slice).unwrap_or_default();
     let modes = available.iter().filter_map(|mode| Some((text(mode, "id")?, text(mode, "name")?))).collect();
     let options = array(&value, "configOptions").map(Vec::as_slice).unwrap_or_default();
-    let (mode, model) = choices(options);
+    let mut chosen = choices(options);
     // Where there are both, the configuration options are what counts.
-    let mode = mode.or_else(|| text(modes_value, "currentModeId"));
-    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), modes, mode, model })
+    chosen.mode = chosen.mode.or_else(|| text(modes_value, "currentModeId"));
+    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), modes, chosen })
 }
 
 /// Decodes the answer to `session/prompt`.
+///
+/// # Errors
+/// When it is not JSON.
 pub fn turn_ended(result: &RawValue) -> Result<Answer, RpcError> {
     let value: Value = parse(result)?;
     // An answer without a stop reason still ends the turn.
@@ -239,7 +247,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn decoded(update_value: Value) -> Update {
+    fn decoded(update_value: impl serde::Serialize) -> Update {
         let params = json!({ "sessionId": "s", "update": update_value, "_meta": null });
         let raw = RawValue::from_string(params.to_string()).expect("JSON");
         update(&raw).expect("an update").1

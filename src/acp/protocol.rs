@@ -20,6 +20,7 @@ enum Kind {
 
 /// What a line was.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "almost every line is a message, and lives on the stack for a moment")]
 pub enum Incoming {
     /// Something for the core.
     Message(AgentMessage),

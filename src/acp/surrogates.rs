@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// `json` with every `\uD800`–`\uDFFF` escape that is not one half of a pair replaced by `\ufffd`.
-pub fn repair(json: &str) -> Cow<'_, str> {
+pub(super) fn repair(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut repaired: Option<Vec<u8>> = None;
     let mut at = 0;

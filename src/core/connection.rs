@@ -10,7 +10,7 @@ use super::state::{Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
 
 /// The protocol version that we speak.
-pub const PROTOCOL_VERSION: u64 = 1;
+const PROTOCOL_VERSION: u64 = 1;
 
 impl State {
     /// The running connection of that agent, or a new one.
@@ -120,8 +120,8 @@ impl State {
             (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, .. })) => {
                 self.initialized(conn, protocol_version);
             }
-            (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, mode, model })) => {
-                self.session_created(conn, chat, session, (modes, mode, model));
+            (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
+                self.session_created(conn, chat, &session, modes, chosen);
             }
             (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason })) => {
                 self.turn_ended(chat, turn, &stop_reason);
@@ -130,7 +130,7 @@ impl State {
                 let problem = unexpected(result);
                 self.fail_connection(conn, &format!("refused `initialize`: {problem}"));
             }
-            (PendingCall::NewSession(chat), result) => self.session_refused(chat, unexpected(result)),
+            (PendingCall::NewSession(chat), result) => self.session_refused(chat, &unexpected(result)),
             (PendingCall::Prompt(chat, turn), result) => self.prompt_failed(chat, turn, &unexpected(result)),
         }
     }

@@ -52,13 +52,13 @@ impl State {
         }
         let confined_to = self.chats.get(&chat).map(|chat| chat.cwd.clone());
         let job = FileJob { request, session, path, confined_to };
-        self.file_work.insert(request, (chat, job.clone(), work.clone()));
-        self.effects.push(work.effect(job));
+        self.effects.push(work.effect(job.clone()));
+        self.file_work.insert(request, (chat, job, work));
     }
 
     /// The user allowed it: the same again, without the confinement.
-    pub(super) fn start_file_work(&mut self, job: FileJob, work: FileWork) {
-        if let Some((_, kept, _)) = self.file_work.get_mut(&job.request) {
+    pub(super) fn start_file_work(&mut self, job: FileJob) {
+        if let Some((_, kept, work)) = self.file_work.get_mut(&job.request) {
             *kept = job.clone();
             self.effects.push(work.effect(job));
         }
@@ -69,7 +69,7 @@ impl State {
         let Some((chat, job, work)) = self.file_work.get(&request).cloned() else { return };
         let reply = match outcome {
             FileOutcome::Outside(resolved) => {
-                self.ask_gate(chat, job, work, &resolved);
+                self.ask_gate(chat, job, &work, &resolved);
                 return;
             }
             FileOutcome::Read(text) => Reply::Content(text),

@@ -66,13 +66,8 @@ pub enum Update {
     Title(Option<String>),
     /// The current mode's id.
     Mode(String),
-    /// The session's options: the current mode's and model's names, where there are such options.
-    Choices {
-        /// The mode.
-        mode: Option<String>,
-        /// The model.
-        model: Option<String>,
-    },
+    /// The session's options.
+    Choices(Choices),
     /// Use of the context window.
     Usage(Usage),
     /// Known, and nothing to show.
@@ -84,6 +79,15 @@ pub enum Update {
         /// The message, shortened.
         detail: String,
     },
+}
+
+/// The session's current mode and model, where it has such options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The mode: its id, or its name.
+    pub mode: Option<String>,
+    /// The model's name.
+    pub model: Option<String>,
 }
 
 /// Use of the context window, and what the session has cost.
@@ -199,10 +203,8 @@ pub enum Answer {
         session: SessionId,
         /// The modes: id and name.
         modes: Vec<(String, String)>,
-        /// The current mode's id.
-        mode: Option<String>,
-        /// The current model's name.
-        model: Option<String>,
+        /// The mode and the model to begin with.
+        chosen: Choices,
     },
     /// To `session/prompt`.
     TurnEnded {

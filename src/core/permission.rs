@@ -25,7 +25,7 @@ enum Subject {
     /// A tool call of the agent; its id in the transcript.
     Tool(String),
     /// A file outside of the project, asked by us. The call describes it; the job is what happens if it is allowed.
-    Gate { described: Box<ToolCall>, job: FileJob, work: FileWork },
+    Gate { described: Box<ToolCall>, job: FileJob },
 }
 
 /// A file operation and what it needs.
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// We ask the user: the agent wants a file outside of the project.
-    pub(super) fn ask_gate(&mut self, chat: ChatId, job: FileJob, work: FileWork, resolved: &Path) {
+    pub(super) fn ask_gate(&mut self, chat: ChatId, job: FileJob, work: &FileWork, resolved: &Path) {
         let (verb, kind) = match work {
             FileWork::Read(_) => ("Read", "read"),
             FileWork::Write(_) => ("Write", "edit"),
@@ -92,7 +92,7 @@ impl State {
             vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
         let (request, session) = (job.request, job.session.clone());
         let job = FileJob { confined_to: None, ..job };
-        let subject = Subject::Gate { described: Box::new(described), job, work };
+        let subject = Subject::Gate { described: Box::new(described), job };
         self.show_permission(Permission { request, chat, session, subject, options });
     }
 
@@ -120,7 +120,7 @@ impl State {
         self.note(chat, Severity::Info, format!("{}: {title}", chosen.name));
         match permission.subject {
             Subject::Tool(_) => self.reply(request, Reply::Selected(chosen.id)),
-            Subject::Gate { job, work, .. } if chosen.id == GATE_ALLOW => self.start_file_work(job, work),
+            Subject::Gate { job, .. } if chosen.id == GATE_ALLOW => self.start_file_work(job),
             Subject::Gate { .. } => self.reply(request, Reply::Error(refused())),
         }
         self.touch(chat);

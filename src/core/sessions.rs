@@ -5,12 +5,9 @@ use std::path::PathBuf;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, ConnId, SessionId};
-use super::message::{AgentCall, AgentNotice, Reply, RpcError};
+use super::message::{AgentCall, AgentNotice, Choices, Reply, RpcError, Update};
 use super::state::{Chat, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
-
-/// Modes (id and name), current mode's id, current model's name.
-type Choices = (Vec<(String, String)>, Option<String>, Option<String>);
 
 impl State {
     pub(super) fn open_chat(&mut self, id: ChatId, agent: Option<String>, cwd: PathBuf) {
@@ -52,11 +49,19 @@ impl State {
         self.effects.push(Effect::SetTimer(TimerKey::NewSession(id), due));
     }
 
-    pub(super) fn session_created(&mut self, conn: ConnId, id: ChatId, session: SessionId, choices: Choices) {
+    pub(super) fn session_created(
+        &mut self,
+        conn: ConnId,
+        id: ChatId,
+        session: &SessionId,
+        modes: Vec<(String, String)>,
+        chosen: Choices,
+    ) {
         // The start was cancelled, or the chat closed, while the agent worked on it.
         let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn));
         let Some(connection) = self.connections.get_mut(&conn) else { return };
-        let (early, other) = std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| *of == session);
+        let (early, other): (Vec<(SessionId, Update)>, Vec<_>) =
+            std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| of == session);
         connection.early = other;
         if !wanted {
             return;
@@ -65,22 +70,21 @@ impl State {
         self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
         if let Some(chat) = self.chats.get_mut(&id) {
             chat.session = Session::Ready(conn, session.clone());
-            (chat.modes, chat.mode, chat.model) = choices;
+            (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
         }
         self.touch(id);
         self.emit(Show::UserEvent(UserEvent::SessionStart(id, session.clone())));
-        let early: Vec<_> = early;
         for (session, update) in early {
             self.update(conn, session, update);
         }
         self.send_next_prompt(id);
     }
 
-    pub(super) fn session_refused(&mut self, id: ChatId, error: RpcError) {
+    pub(super) fn session_refused(&mut self, id: ChatId, error: &RpcError) {
         let wanted = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(_)));
         if wanted {
-            let hint = sign_in_hint(&error);
+            let hint = sign_in_hint(error);
             self.fail_session(id, &format!("could not create a session: {error}.{hint}"));
         }
     }

@@ -117,19 +117,16 @@ impl Transcript {
         }
         let known = message_id.and_then(|id| self.messages.get(&(speaker, id.to_owned())).copied());
         let index = known.or_else(|| self.last_if_same(speaker, message_id));
-        let index = match index {
-            Some(index) => index,
-            None => {
-                let mut first = GrowingText::default();
-                first.push_str(text);
-                let change = self.add(match speaker {
-                    Speaker::User => Entry::User(first),
-                    Speaker::Agent => Entry::Agent(first),
-                    Speaker::Thought => Entry::Thought(first),
-                });
-                self.remember_message(speaker, message_id, self.entries.len() - 1);
-                return Some(change);
-            }
+        let Some(index) = index else {
+            let mut first = GrowingText::default();
+            first.push_str(text);
+            let change = self.add(match speaker {
+                Speaker::User => Entry::User(first),
+                Speaker::Agent => Entry::Agent(first),
+                Speaker::Thought => Entry::Thought(first),
+            });
+            self.remember_message(speaker, message_id, self.entries.len() - 1);
+            return Some(change);
         };
         self.remember_message(speaker, message_id, index);
         if let Some(Entry::User(grown) | Entry::Agent(grown) | Entry::Thought(grown)) = self.entries.get_mut(index) {

@@ -33,7 +33,7 @@ impl State {
                 self.note(chat, Severity::Info, format!("{name}: {detail}"));
             }
             Update::Silent => {}
-            Update::Title(_) | Update::Mode(_) | Update::Choices { .. } | Update::Usage(_) => {
+            Update::Title(_) | Update::Mode(_) | Update::Choices(_) | Update::Usage(_) => {
                 self.update_facts(chat, update);
             }
         }
@@ -44,9 +44,9 @@ impl State {
         match update {
             Update::Title(title) => chat.title = title,
             Update::Mode(mode) => chat.mode = Some(mode),
-            Update::Choices { mode, model } => {
-                chat.mode = mode.or(chat.mode.take());
-                chat.model = model.or(chat.model.take());
+            Update::Choices(chosen) => {
+                chat.mode = chosen.mode.or(chat.mode.take());
+                chat.model = chosen.model.or(chat.model.take());
             }
             Update::Usage(usage) => chat.usage = Some(usage),
             Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_) | Update::Silent | Update::Unknown { .. } => {}
@@ -68,13 +68,12 @@ impl State {
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let tool_id = patch.id.clone();
         let known = !(is_new && chat.transcript.is_tool_of_earlier_turn(&tool_id));
-        let change = match chat.transcript.tool(&tool_id).filter(|_| known) {
-            Some(_) => chat.transcript.update_tool(&tool_id, |call| call.apply(patch, now)),
-            None => {
-                let mut call = ToolCall::new(tool_id.clone(), now);
-                call.apply(patch, now);
-                Some(chat.transcript.add_tool(call))
-            }
+        let change = if known && chat.transcript.tool(&tool_id).is_some() {
+            chat.transcript.update_tool(&tool_id, |call| call.apply(patch, now))
+        } else {
+            let mut call = ToolCall::new(tool_id.clone(), now);
+            call.apply(patch, now);
+            Some(chat.transcript.add_tool(call))
         };
         let status = chat.transcript.tool(&tool_id).map(|call| call.status.clone());
         let Some(status) = status else { return };

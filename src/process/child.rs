@@ -4,7 +4,8 @@
 //! * On Unix [`AgentProcess::terminate`] reaches everything in the agent's process group, also after the agent itself
 //!   is gone, and so does dropping an [`AgentProcess`]. A process that left the group (`setsid`) is not reached here; the
 //!   guard (`super::guard`) ends it when the helper ends.
-//! * The child inherits no blocked signals and no ignored `SIGPIPE`: the standard library resets both.
+//! * `SIGPIPE` ends the child as usual (the standard library resets it), and it inherits the calling thread's signal mask,
+//!   in which nothing is blocked after [`follow_guard`](super::guard::follow_guard).
 //! * The environment is passed on byte for byte: newlines, exported shell functions, invalid UTF-8.
 //!
 //! On Windows only the agent's own process is ended; what it started ends when it notices that its pipes are closed.

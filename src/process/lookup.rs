@@ -15,7 +15,7 @@ use super::child::SpawnError;
 ///
 /// # Errors
 /// [`SpawnError::ProgramNotFound`], or [`SpawnError::NotExecutable`] when the only file of that name may not be run.
-pub(super) fn find_program(program: &str, cwd: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
+pub fn find_program(program: &str, cwd: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
     let folders: Vec<PathBuf> = if program.contains(std::path::is_separator) {
         Vec::new()
     } else {

@@ -1,0 +1,218 @@
+--- `:AgentChat`: the subcommands as a table, from which they are run and completed.
+
+---@class agentchat.Subcommand
+---@field run fun(args: string, opts: vim.api.keyset.create_user_command.command_args)
+---@field complete? fun(): string[]
+---@field takes "nothing"|"argument"|"text"
+
+local M = {}
+
+---@return table
+local function chat()
+  return require("agentchat")
+end
+
+---@return string[]
+local function agent_names()
+  local names = vim.tbl_keys(require("agentchat.config").get().agents)
+  local info = require("agentchat.helper").info
+  for _, name in ipairs(info and info.agents or {}) do
+    if not vim.list_contains(names, name) then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+---@param prefix string kind of the options
+---@return fun(): string[]
+local function option_ids(prefix)
+  return function()
+    local ids = {}
+    for _, option in ipairs(require("agentchat.permission").options()) do
+      local opposite = prefix == "allow" and "reject" or "allow"
+      if not vim.startswith(option.kind or "", opposite) then
+        ids[#ids + 1] = option.id
+      end
+    end
+    return ids
+  end
+end
+
+--- The lines of a command's range as context for the agent.
+---@param opts vim.api.keyset.create_user_command.command_args
+---@return { type: "text", text: string }
+local function range_block(opts)
+  local lines = vim.api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
+  local name = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(0), ":.")
+  local fence = "```"
+  for _, line in ipairs(lines) do
+    local run = line:match("^%s*(`+)")
+    if run and #run >= #fence then
+      fence = run .. "`"
+    end
+  end
+  local head = ("%s, lines %d to %d:"):format(name ~= "" and name or "An unnamed buffer", opts.line1, opts.line2)
+  local text = { head, fence .. vim.bo.filetype }
+  vim.list_extend(text, lines)
+  text[#text + 1] = fence
+  return { type = "text", text = table.concat(text, "\n") }
+end
+
+---@param name string
+---@return string?
+local function given(name)
+  return name ~= "" and name or nil
+end
+
+local function list_agents()
+  local helper = require("agentchat.helper")
+  local lines = {}
+  for _, name in ipairs(agent_names()) do
+    local notes = {}
+    if helper.info and helper.info.default_agent == name then
+      notes[#notes + 1] = "default"
+    end
+    for _, each in ipairs(require("agentchat.chats").all()) do
+      if (each.status.agent or each.agent) == name then
+        notes[#notes + 1] = ("chat %d %s"):format(each.id, each.status.state)
+      end
+    end
+    lines[#lines + 1] = #notes > 0 and ("%s (%s)"):format(name, table.concat(notes, ", ")) or name
+  end
+  if #lines == 0 then
+    lines[1] = "no agent is known yet; :AgentChat starts the helper, which looks for them"
+  end
+  vim.api.nvim_echo({ { table.concat(lines, "\n") } }, false, {})
+end
+
+---@type table<string, agentchat.Subcommand>
+M.subcommands = {
+  open = {
+    takes = "argument",
+    complete = agent_names,
+    run = function(args)
+      chat().open({ agent = given(args) })
+    end,
+  },
+  new = {
+    takes = "argument",
+    complete = agent_names,
+    run = function(args)
+      chat().new({ agent = given(args) })
+    end,
+  },
+  close = {
+    takes = "nothing",
+    run = function()
+      chat().close()
+    end,
+  },
+  toggle = {
+    takes = "nothing",
+    run = function()
+      chat().toggle()
+    end,
+  },
+  prompt = {
+    takes = "text",
+    run = function(args, opts)
+      if args == "" then
+        require("agentchat.message").show("error", ":AgentChat prompt needs a text")
+        return
+      end
+      local blocks = { { type = "text", text = args } }
+      if opts.range > 0 then
+        blocks[2] = range_block(opts)
+      end
+      chat().prompt(blocks)
+    end,
+  },
+  cancel = {
+    takes = "nothing",
+    run = function()
+      chat().cancel()
+    end,
+  },
+  allow = {
+    takes = "text",
+    complete = option_ids("allow"),
+    run = function(args)
+      require("agentchat.permission").decide("allow", given(args))
+    end,
+  },
+  deny = {
+    takes = "text",
+    complete = option_ids("reject"),
+    run = function(args)
+      require("agentchat.permission").decide("deny", given(args))
+    end,
+  },
+  permissions = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.permission").show()
+    end,
+  },
+  agents = { takes = "nothing", run = list_agents },
+  restart = {
+    takes = "nothing",
+    run = function()
+      chat().restart()
+    end,
+  },
+  log = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.log").open()
+    end,
+  },
+}
+
+--- Runs one command line.
+---@param opts vim.api.keyset.create_user_command.command_args
+function M.run(opts)
+  local message = require("agentchat.message")
+  local name, args = opts.args:match("^(%S*)%s*(.-)%s*$")
+  if name == "" then
+    chat().toggle()
+    return
+  end
+  local subcommand = M.subcommands[name]
+  if not subcommand then
+    local names = vim.tbl_keys(M.subcommands)
+    table.sort(names)
+    message.show("error", ("there is no :AgentChat %s; there are %s"):format(name, table.concat(names, ", ")))
+  elseif subcommand.takes == "nothing" and args ~= "" then
+    message.show("error", (":AgentChat %s takes no argument"):format(name))
+  elseif subcommand.takes == "argument" and args:find("%s") then
+    message.show("error", (":AgentChat %s takes one argument"):format(name))
+  else
+    subcommand.run(args, opts)
+  end
+end
+
+--- Completes a command line.
+---@param lead string
+---@param line string
+---@param cursor integer
+---@return string[]
+function M.complete(lead, line, cursor)
+  local before = line:sub(1, cursor)
+  local typed = before:match("AgentChat!?%s+(.*)$") or ""
+  local name = typed:match("^(%S+)%s")
+  local candidates
+  if name then
+    local subcommand = M.subcommands[name]
+    candidates = subcommand and subcommand.complete and subcommand.complete() or {}
+  else
+    candidates = vim.tbl_keys(M.subcommands)
+    table.sort(candidates)
+  end
+  return vim.tbl_filter(function(candidate)
+    return vim.startswith(candidate, lead)
+  end, candidates)
+end
+
+return M

@@ -1,0 +1,338 @@
+--- The user's configuration: a schema as data, and one validated table made from it.
+
+---@class agentchat.AgentSpec
+---@field command string[] the program and its arguments
+---@field args? string[] more arguments, appended to `command`
+---@field env? table<string, string> environment variables added for the agent
+---@field cwd? string folder the agent starts in (default: the chat's)
+
+---@class agentchat.UserConfig
+---@field agents? table<string, agentchat.AgentSpec>
+---@field default_agent? string
+---@field binary? string
+---@field max_line_bytes? integer
+---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
+
+---@class agentchat.Config
+---@field agents table<string, agentchat.AgentSpec>
+---@field default_agent? string
+---@field binary? string
+---@field max_line_bytes integer
+---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
+
+---@class agentchat.Option
+---@field key string full name, sections separated by dots
+---@field type type
+---@field default any
+---@field check? fun(value: any): string? what is wrong with the value
+---@field doc string
+
+local M = {}
+
+---@param low number
+---@param high number
+local function between(low, high)
+  return function(value)
+    if value < low or value > high then
+      return ("must be between %s and %s"):format(low, high)
+    end
+  end
+end
+
+---@param value number
+local function positive_integer(value)
+  if value < 1 or value % 1 ~= 0 then
+    return "must be a whole number of at least 1"
+  end
+end
+
+---@type agentchat.Option[]
+M.schema = {
+  { key = "agents", type = "table", default = {}, doc = "Agents by name, beside the built-in ones." },
+  { key = "default_agent", type = "string", doc = "The agent that `:AgentChat` starts." },
+  { key = "binary", type = "string", doc = "The helper program." },
+  {
+    key = "max_line_bytes",
+    type = "number",
+    default = 64 * 1024 * 1024,
+    check = positive_integer,
+    doc = "The longest message of an agent that is read, in bytes.",
+  },
+  {
+    key = "timeouts.spawn",
+    type = "number",
+    default = 10000,
+    check = positive_integer,
+    doc = "Milliseconds for a program to start.",
+  },
+  {
+    key = "timeouts.initialize",
+    type = "number",
+    default = 30000,
+    check = positive_integer,
+    doc = "Milliseconds for an agent to answer `initialize`.",
+  },
+  {
+    key = "timeouts.session_new",
+    type = "number",
+    default = 60000,
+    check = positive_integer,
+    doc = "Milliseconds for an agent to answer `session/new`.",
+  },
+  {
+    key = "timeouts.cancel_grace",
+    type = "number",
+    default = 10000,
+    check = positive_integer,
+    doc = "Milliseconds in which a cancelled turn may end by itself.",
+  },
+  {
+    key = "layout.width",
+    type = "number",
+    default = 0.4,
+    check = between(0.1, 0.9),
+    doc = "The chat's share of the screen.",
+  },
+  {
+    key = "layout.min_columns",
+    type = "number",
+    default = 100,
+    check = positive_integer,
+    doc = "On fewer columns the chat opens below.",
+  },
+  {
+    key = "layout.prompt_min",
+    type = "number",
+    default = 3,
+    check = positive_integer,
+    doc = "Lines of the prompt when it is empty.",
+  },
+  {
+    key = "layout.prompt_max",
+    type = "number",
+    default = 10,
+    check = positive_integer,
+    doc = "Lines up to which the prompt grows.",
+  },
+}
+
+---@type table<string, type>
+local agent_fields = { command = "table", args = "table", env = "table", cwd = "string" }
+
+--- What is wrong with a list of strings.
+---@param value any
+---@return string?
+local function not_strings(value)
+  if not vim.islist(value) then
+    return "must be a list of strings"
+  end
+  for _, item in ipairs(value) do
+    if type(item) ~= "string" then
+      return "must be a list of strings"
+    end
+  end
+end
+
+---@param name string
+---@param spec any
+---@param errors string[]
+---@return agentchat.AgentSpec?
+local function read_agent(name, spec, errors)
+  local prefix = "agents." .. name
+  if type(spec) ~= "table" then
+    errors[#errors + 1] = ("`%s` must be a table, not a %s"):format(prefix, type(spec))
+    return nil
+  end
+  local before = #errors
+  for field, value in pairs(spec) do
+    local wanted = agent_fields[field]
+    if not wanted then
+      errors[#errors + 1] = ("unknown option `%s.%s`"):format(prefix, field)
+    elseif type(value) ~= wanted then
+      errors[#errors + 1] = ("`%s.%s` must be a %s, not a %s"):format(prefix, field, wanted, type(value))
+    elseif field == "command" or field == "args" then
+      local wrong = not_strings(value)
+      if wrong then
+        errors[#errors + 1] = ("`%s.%s` %s"):format(prefix, field, wrong)
+      end
+    end
+  end
+  if type(spec.command) == "table" and #spec.command == 0 or spec.command == nil then
+    errors[#errors + 1] = ('`%s.command` must name a program, as in { "prog", "arg" }'):format(prefix)
+  end
+  local env = {}
+  for key, value in pairs(type(spec.env) == "table" and spec.env or {}) do
+    if type(key) == "string" and (type(value) == "string" or type(value) == "number") then
+      env[key] = tostring(value)
+    else
+      errors[#errors + 1] = ("`%s.env.%s` must be a string"):format(prefix, key)
+    end
+  end
+  if #errors > before and type(spec.command) ~= "table" then
+    return nil
+  end
+  local command = not_strings(spec.command) == nil and vim.list_extend({}, spec.command) or nil
+  if not command or #command == 0 then
+    return nil
+  end
+  if type(spec.args) == "table" and not_strings(spec.args) == nil then
+    vim.list_extend(command, spec.args)
+  end
+  return { command = command, env = env, cwd = type(spec.cwd) == "string" and vim.fn.expand(spec.cwd) or nil }
+end
+
+---@param config table
+---@param key string
+---@param value any
+local function put(config, key, value)
+  local section, name = key:match("^(.-)%.(.+)$")
+  if section then
+    config[section] = config[section] or {}
+    config[section][name] = value
+  else
+    config[key] = value
+  end
+end
+
+--- Every key that the user gave, with its full name, one section deep.
+---@param user table
+---@param errors string[]
+---@return table<string, any>
+local function flatten(user, errors)
+  local known, sections = {}, {}
+  for _, option in ipairs(M.schema) do
+    known[option.key] = option
+    local section = option.key:match("^(.-)%.")
+    if section then
+      sections[section] = true
+    end
+  end
+  local flat = {}
+  local function take(key, value)
+    if known[key] then
+      flat[key] = value
+    else
+      errors[#errors + 1] = ("unknown option `%s`"):format(key)
+    end
+  end
+  for key, value in pairs(user) do
+    key = tostring(key)
+    if sections[key] and type(value) == "table" then
+      for name, inner in pairs(value) do
+        take(key .. "." .. tostring(name), inner)
+      end
+    elseif sections[key] then
+      errors[#errors + 1] = ("`%s` must be a table, not a %s"):format(key, type(value))
+    else
+      take(key, value)
+    end
+  end
+  return flat
+end
+
+--- Reads a user's table. What is wrong is left at its default and described.
+---@param user any
+---@return agentchat.Config config
+---@return string[] errors
+function M.read(user)
+  local errors = {}
+  if type(user) ~= "table" then
+    errors[1] = ("the configuration must be a table, not a %s"):format(type(user))
+    user = {}
+  end
+  local flat = flatten(user, errors)
+  local config = {}
+  for _, option in ipairs(M.schema) do
+    local value = flat[option.key]
+    if value ~= nil then
+      local wrong = type(value) ~= option.type and ("must be a %s, not a %s"):format(option.type, type(value))
+        or option.check and option.check(value)
+      if wrong then
+        errors[#errors + 1] = ("`%s` %s"):format(option.key, wrong)
+        value = nil
+      end
+    end
+    if value == nil then
+      value = vim.deepcopy(option.default)
+    end
+    put(config, option.key, value)
+  end
+  local agents = {}
+  for name, spec in pairs(config.agents) do
+    if type(name) == "string" then
+      agents[name] = read_agent(name, spec, errors)
+    else
+      errors[#errors + 1] = ("`agents` must map names to agents; entry %s has no name"):format(name)
+    end
+  end
+  config.agents = agents
+  config.layout.prompt_max = math.max(config.layout.prompt_max, config.layout.prompt_min)
+  table.sort(errors)
+  return config, errors
+end
+
+---@type agentchat.UserConfig?
+local from_setup
+---@type agentchat.Config?
+local current
+---@type string[]
+local current_errors = {}
+
+--- The configuration in force: `vim.g.agentchat`, and above it what `setup` was given.
+---@return agentchat.Config config
+function M.get()
+  if not current then
+    local global = vim.g.agentchat
+    local merged = global
+    if from_setup then
+      merged = type(global) == "table" and vim.tbl_deep_extend("force", global, from_setup) or from_setup
+    end
+    current, current_errors = M.read(merged == nil and {} or merged)
+    for _, message in ipairs(current_errors) do
+      require("agentchat.message").show("error", message .. " (see :help agentchat-config)")
+    end
+  end
+  return current
+end
+
+--- What is wrong with the configuration in force.
+---@return string[]
+function M.errors()
+  M.get()
+  return current_errors
+end
+
+--- Takes the user's options; used by `setup`.
+---@param opts? agentchat.UserConfig
+function M.set(opts)
+  if opts ~= nil and type(opts) ~= "table" then
+    error(("agentchat: setup() takes a table, not a %s"):format(type(opts)), 3)
+  end
+  from_setup = opts
+  current = nil
+  M.get()
+end
+
+--- The part of the configuration that the helper needs, as it goes over the channel.
+---@return table
+function M.for_helper()
+  local config = M.get()
+  local agents = vim.empty_dict()
+  for name, spec in pairs(config.agents) do
+    local env = vim.empty_dict()
+    for key, value in pairs(spec.env or {}) do
+      env[key] = value
+    end
+    agents[name] = { command = spec.command, env = env, cwd = spec.cwd }
+  end
+  return {
+    agents = agents,
+    default_agent = config.default_agent,
+    timeouts = config.timeouts,
+    max_line_bytes = config.max_line_bytes,
+  }
+end
+
+return M

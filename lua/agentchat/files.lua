@@ -1,0 +1,334 @@
+--- Files that are open in Neovim, as the helper reads and edits them: what the user sees is what is read, and an edit
+--- is an undo step of its own that moves nothing but the text.
+
+local M = {}
+
+local api = vim.api
+local uv = vim.uv
+
+---@param path string
+---@return integer? buf
+local function loaded_buffer(path)
+  local real
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" then
+      local name = api.nvim_buf_get_name(buf)
+      if name == path then
+        return buf
+      end
+      real = real or uv.fs_realpath(path) or path
+      if name ~= "" and uv.fs_realpath(name) == real then
+        return buf
+      end
+    end
+  end
+end
+
+--- Lines that the buffer has: Neovim says 1 for a buffer without any text.
+---@param buf integer
+---@return integer
+local function line_count(buf)
+  local count = api.nvim_buf_line_count(buf)
+  if count == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then
+    return api.nvim_buf_call(buf, vim.fn.wordcount).bytes == 0 and 0 or 1
+  end
+  return count
+end
+
+---@param buf integer
+---@return string?
+local function why_not_writable(buf)
+  local options = vim.bo[buf]
+  if not options.modifiable then
+    return "the buffer is not modifiable (:set modifiable)"
+  elseif options.readonly then
+    return "the buffer is read-only (:set noreadonly)"
+  end
+end
+
+--- What Neovim knows about a file.
+---@param path string absolute
+---@return table stat `{loaded=false}`, or the buffer's facts; `line_count` is 0 when it holds no text at all
+function M.file_stat(path)
+  local buf = loaded_buffer(path)
+  if not buf then
+    return { loaded = false }
+  end
+  local options = vim.bo[buf]
+  local why_not = why_not_writable(buf)
+  return {
+    loaded = true,
+    buf = buf,
+    tick = api.nvim_buf_get_changedtick(buf),
+    modified = options.modified,
+    line_count = line_count(buf),
+    eol = options.eol,
+    fileformat = options.fileformat,
+    fileencoding = options.fileencoding,
+    bomb = options.bomb,
+    writable = why_not == nil,
+    why_not = why_not,
+  }
+end
+
+---@param buf integer
+---@param tick integer
+local function is_stale(buf, tick)
+  return not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick
+end
+
+--- A piece of a buffer's text.
+---@param buf integer
+---@param tick integer
+---@param first integer row, 0-based
+---@param max_bytes integer about how much; at least one line is answered
+---@return table
+function M.file_lines(buf, tick, first, max_bytes)
+  if is_stale(buf, tick) then
+    return { stale = true }
+  end
+  local count = api.nvim_buf_line_count(buf)
+  local last = first
+  local start = api.nvim_buf_get_offset(buf, math.min(first, count))
+  local low, high = math.min(first + 1, count), count
+  -- The last row whose end is within the bound, by halving: reading a line only to measure it costs as much as sending it.
+  while low < high do
+    local middle = math.ceil((low + high) / 2)
+    if api.nvim_buf_get_offset(buf, middle) - start <= max_bytes then
+      low = middle
+    else
+      high = middle - 1
+    end
+  end
+  last = low
+  return { lines = api.nvim_buf_get_lines(buf, first, last, false), next = last, done = last >= count }
+end
+
+local mode_names = {
+  i = "insert",
+  R = "replace",
+  v = "visual",
+  V = "visual",
+  ["\22"] = "visual",
+  s = "select",
+  S = "select",
+  ["\19"] = "select",
+  c = "cmdline",
+  r = "prompt",
+}
+
+--- What the user is doing in the buffer that an edit would disturb.
+---@param buf integer
+---@return string?
+local function busy_with(buf)
+  if api.nvim_get_current_buf() ~= buf then
+    return nil
+  end
+  if vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
+    return "recording"
+  end
+  local mode = api.nvim_get_mode().mode
+  if mode == "n" then
+    return nil
+  elseif vim.startswith(mode, "no") then
+    return "operator"
+  elseif vim.startswith(mode, "ni") then
+    return "insert"
+  end
+  return mode_names[mode:sub(1, 1)] or "prompt"
+end
+
+--- Characters that the file's encoding does not have would be written as question marks.
+---@param buf integer
+---@param edits agentchat.Edit[]
+---@return string?
+local function unencodable(buf, edits)
+  local encoding = vim.bo[buf].fileencoding
+  if encoding == "" or encoding == "utf-8" or vim.startswith(encoding, "ucs") or vim.startswith(encoding, "utf-") then
+    return nil
+  end
+  for _, edit in ipairs(edits) do
+    for _, line in ipairs(edit[5]) do
+      if line:find("[\128-\255]") then
+        local encoded = vim.iconv(line, "utf-8", encoding)
+        if not encoded or vim.iconv(encoded, encoding, "utf-8") ~= line then
+          return ("the text has characters that the file's encoding %s does not have"):format(encoding)
+        end
+      end
+    end
+  end
+end
+
+---@type fun()?
+local under_modifiers
+
+--- Runs what `with_modifiers` was given; reached through an Ex command, which is the only way to have modifiers.
+function M.run_under_modifiers()
+  if under_modifiers then
+    under_modifiers()
+  end
+end
+
+---@param modifiers string
+---@param run fun()
+local function with_modifiers(modifiers, run)
+  under_modifiers = run
+  local ok, reason = pcall(vim.cmd, modifiers .. " lua require('agentchat.files').run_under_modifiers()")
+  under_modifiers = nil
+  if not ok then
+    error(reason, 0)
+  end
+end
+
+--- Ends the undo step that is being collected.
+---@param buf integer
+local function break_undo(buf)
+  api.nvim_buf_call(buf, function()
+    vim.cmd("let &l:undolevels = &l:undolevels")
+  end)
+end
+
+--- Where each window that shows the buffer will be after the edits.
+---@param buf integer
+---@param edits agentchat.Edit[]
+---@return table<integer, table> views by window
+local function views_after(buf, edits)
+  local position = require("agentchat.position")
+  local views = {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local view = api.nvim_win_call(win, vim.fn.winsaveview)
+    local row, col = position.after(view.lnum - 1, view.col, edits)
+    local top = position.after(view.topline - 1, 0, edits)
+    view.lnum, view.col, view.topline = row + 1, col, top + 1
+    views[win] = view
+  end
+  return views
+end
+
+---@param buf integer
+---@param edits agentchat.Edit[]
+local function apply(buf, edits)
+  local views = views_after(buf, edits)
+  break_undo(buf)
+  local applied = 0
+  local ok, reason = pcall(with_modifiers, "keepjumps", function()
+    for _, edit in ipairs(edits) do
+      api.nvim_buf_set_text(buf, edit[1], edit[2], edit[3], edit[4], edit[5])
+      applied = applied + 1
+    end
+  end)
+  break_undo(buf)
+  if not ok then
+    if applied > 0 then
+      api.nvim_buf_call(buf, function()
+        vim.cmd("silent undo")
+      end)
+    end
+    error(reason, 0)
+  end
+  for win, view in pairs(views) do
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_call(win, function()
+        local now = vim.fn.winsaveview()
+        if now.lnum ~= view.lnum or now.col ~= view.col or now.topline ~= view.topline then
+          vim.fn.winrestview(view)
+        end
+      end)
+    end
+  end
+end
+
+--- Saves without any question; autocommands on save run. `write!` is what keeps Neovim from asking about a file that
+--- changed on disk; the helper has compared the disk before.
+---@param buf integer
+---@return string? problem
+local function save(buf)
+  local options = vim.bo[buf]
+  local fixeol = options.fixeol
+  -- Neovim would add the last newline that neither the user nor the agent wrote.
+  options.fixeol = false
+  local ok, reason = pcall(api.nvim_buf_call, buf, function()
+    vim.fn.mkdir(vim.fs.dirname(api.nvim_buf_get_name(buf)), "p")
+    vim.cmd("silent keepalt lockmarks write!")
+  end)
+  if api.nvim_buf_is_valid(buf) then
+    options.fixeol = fixeol
+  end
+  if not ok then
+    return tostring(reason):gsub("^.*Vim%(write%):", "")
+  elseif not api.nvim_buf_is_valid(buf) then
+    return "an autocommand deleted the buffer while it was saved"
+  end
+end
+
+--- Edits a buffer, and saves it if asked to.
+---@param buf integer
+---@param tick integer
+---@param edits agentchat.Edit[] from the bottom up
+---@param opts { save: boolean, eol?: boolean } `eol` is whether the text ends in a newline
+---@return table
+function M.file_edit(buf, tick, edits, opts)
+  if is_stale(buf, tick) then
+    return { stale = true }
+  end
+  local busy = busy_with(buf)
+  if busy then
+    return { busy = busy }
+  end
+  local problem = why_not_writable(buf) or unencodable(buf, edits)
+  if problem then
+    return { error = problem }
+  end
+  local ok, reason = pcall(function()
+    if #edits > 0 then
+      apply(buf, edits)
+    end
+    if opts.eol ~= nil and opts.eol ~= vim.NIL and opts.eol ~= vim.bo[buf].eol then
+      vim.bo[buf].eol = opts.eol
+    end
+  end)
+  if not ok then
+    local locked = tostring(reason):find("E565", 1, true)
+    return locked and { busy = "textlock" } or { error = tostring(reason) }
+  end
+  if opts.save then
+    problem = save(buf)
+    if problem then
+      return { error = "the buffer was edited but cannot be saved: " .. problem }
+    end
+  end
+  return {
+    ok = true,
+    tick = api.nvim_buf_get_changedtick(buf),
+    saved = opts.save and not vim.bo[buf].modified,
+  }
+end
+
+---@type table<integer, integer> the autocommand group that waits, by buffer
+local waiting = {}
+
+--- Notifies `file_free` as soon as an edit would not disturb the user in that buffer.
+---@param buf integer
+function M.file_wait(buf)
+  if waiting[buf] then
+    return
+  end
+  local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
+  waiting[buf] = group
+  local function look()
+    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf)) then
+      waiting[buf] = nil
+      api.nvim_del_augroup_by_id(group)
+      require("agentchat.helper").notify("file_free", { buf = buf })
+    end
+  end
+  api.nvim_create_autocmd({ "ModeChanged", "SafeState", "BufEnter", "RecordingLeave", "BufWipeout" }, {
+    group = group,
+    callback = function()
+      vim.schedule(look)
+    end,
+  })
+  vim.schedule(look)
+end
+
+return M

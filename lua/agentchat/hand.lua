@@ -1,0 +1,105 @@
+--- What the helper calls. Each item of a frame stands alone: one that fails costs itself and is reported once.
+
+local M = {}
+
+---@type table<string, fun(item: table, answer: { ticks: table<string, integer>, stale: integer[] })>
+local handlers = {}
+
+--- Without `vim.NIL`, which msgpack's nil becomes inside of tables.
+---@param value table
+---@return table
+local function without_nil(value)
+  for key, inner in pairs(value) do
+    if inner == vim.NIL then
+      value[key] = nil
+    elseif type(inner) == "table" then
+      without_nil(inner)
+    end
+  end
+  return value
+end
+
+function handlers.rows(item, answer)
+  local chat = require("agentchat.chats").get(item[2])
+  if not chat then
+    return
+  end
+  local tick = require("agentchat.transcript").apply(chat, item[3], item[4])
+  if tick then
+    answer.ticks[tostring(chat.id)] = tick
+  else
+    answer.stale[#answer.stale + 1] = chat.id
+  end
+end
+
+function handlers.status(item)
+  require("agentchat.status").set(item[2], without_nil(item[3]))
+end
+
+function handlers.permissions(item)
+  require("agentchat.permission").set(without_nil(item[2]))
+end
+
+function handlers.taken_back(item)
+  require("agentchat.prompt").taken_back(item[2], item[3], item[4])
+end
+
+function handlers.queued(item)
+  require("agentchat.prompt").queued(item[2], item[3])
+end
+
+function handlers.event(item)
+  local data = item[3]
+  require("agentchat.events").fire(item[2], type(data) == "table" and without_nil(data) or nil)
+end
+
+function handlers.notify(item)
+  require("agentchat.message").show(item[2], item[3])
+end
+
+---@type table<string, boolean> kinds of items whose failure was reported
+local reported = {}
+
+---@param kind string
+---@param reason any
+local function report(kind, reason)
+  if not reported[kind] then
+    reported[kind] = true
+    require("agentchat.message").show("error", ("showing %s failed (please report this): %s"):format(kind, reason))
+  end
+end
+
+--- Applies one frame.
+---@param items table[]
+---@return { ticks: table<string, integer>, stale: integer[] }
+function M.frame(items)
+  local answer = { ticks = vim.empty_dict(), stale = {} }
+  for _, item in ipairs(items) do
+    local handler = handlers[item[1]]
+    if handler then
+      local ok, reason = pcall(handler, item, answer)
+      if not ok then
+        report(item[1], reason)
+        if item[1] == "rows" then
+          answer.stale[#answer.stale + 1] = item[2]
+        end
+      end
+    else
+      report(tostring(item[1]), "unknown item")
+    end
+  end
+  return answer
+end
+
+---@param info agentchat.HelperInfo
+function M.ready(info)
+  require("agentchat.helper").ready(without_nil(info))
+end
+
+for _, name in ipairs({ "file_stat", "file_lines", "file_edit", "file_wait" }) do
+  M[name] = function(...)
+    return require("agentchat.files")[name](...)
+  end
+end
+
+return M

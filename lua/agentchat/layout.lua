@@ -1,0 +1,531 @@
+--- The chat's two windows: opening and closing them together, and what a user may do to them.
+
+---@class agentchat.Layout
+---@field chat agentchat.Chat
+---@field transcript integer window
+---@field prompt integer window
+---@field below boolean whether the pair is below the other windows, not beside them
+---@field busy boolean whether we are changing it ourselves
+---@field before? { wins: integer[], command: string, lines: integer, columns: integer } the others' sizes without it
+
+local M = {}
+
+local api = vim.api
+local windows = require("agentchat.windows")
+
+--- Narrower than this no window is left beside the chat if it can be avoided, in columns.
+local LEAST_WIDTH = 20
+--- Lines of the transcript below which the pair is not opened smaller.
+local LEAST_TRANSCRIPT = 3
+
+---@type table<integer, agentchat.Layout> by tab page
+local layouts = {}
+
+---@type table<string, any>
+local shared_options = {
+  number = false,
+  relativenumber = false,
+  signcolumn = "no",
+  foldcolumn = "0",
+  statuscolumn = "",
+  colorcolumn = "",
+  list = false,
+  wrap = true,
+  linebreak = true,
+  cursorline = false,
+}
+
+---@param win integer
+---@param name string
+---@param value any
+local function set_local(win, name, value)
+  api.nvim_set_option_value(name, value, { win = win, scope = "local" })
+end
+
+---@param layout agentchat.Layout
+---@param kind "transcript"|"prompt"
+local function dress(layout, kind)
+  local win = layout[kind]
+  for name, value in pairs(shared_options) do
+    set_local(win, name, value)
+  end
+  set_local(win, "winfixwidth", not layout.below)
+  set_local(win, "winfixheight", kind == "prompt" or layout.below)
+  if kind == "transcript" then
+    set_local(win, "spell", false)
+    set_local(win, "foldenable", false)
+    set_local(win, "winbar", require("agentchat.status").winbar(layout.chat))
+  end
+end
+
+---@param tab integer
+---@return agentchat.Layout?
+local function complete(tab)
+  local layout = layouts[tab]
+  if layout and api.nvim_win_is_valid(layout.transcript) and api.nvim_win_is_valid(layout.prompt) then
+    return layout
+  end
+end
+
+---@param win integer
+---@return integer? tab
+---@return agentchat.Layout? layout
+---@return "transcript"|"prompt"|nil kind
+local function of_window(win)
+  for tab, layout in pairs(layouts) do
+    if layout.transcript == win then
+      return tab, layout, "transcript"
+    elseif layout.prompt == win then
+      return tab, layout, "prompt"
+    end
+  end
+end
+
+--- Keeps where a window was, for when its chat is shown again.
+---@param layout agentchat.Layout
+---@param kind "transcript"|"prompt"
+local function remember_view(layout, kind)
+  local win, chat = layout[kind], layout.chat
+  if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat[kind] then
+    return
+  end
+  chat.views[kind] = {
+    view = api.nvim_win_call(win, vim.fn.winsaveview),
+    at_end = api.nvim_win_get_cursor(win)[1] >= api.nvim_buf_line_count(chat[kind]),
+  }
+end
+
+---@param layout agentchat.Layout
+---@param kind "transcript"|"prompt"
+local function recall_view(layout, kind)
+  local win, known = layout[kind], layout.chat.views[kind]
+  if kind == "transcript" and (not known or known.at_end) then
+    local last = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
+    api.nvim_win_set_cursor(win, { last, 0x3fffffff })
+  elseif known then
+    api.nvim_win_call(win, function()
+      vim.fn.winrestview(known.view)
+    end)
+  end
+end
+
+--- Sets the prompt's height to what its text takes, within the configured bounds.
+---@param chat agentchat.Chat
+function M.fit_prompt(chat)
+  for tab, layout in pairs(layouts) do
+    if layout.chat == chat and complete(tab) and not layout.busy then
+      local bounds = require("agentchat.config").get().layout
+      local room = api.nvim_win_get_height(layout.transcript) + api.nvim_win_get_height(layout.prompt)
+      local most = math.max(1, math.min(bounds.prompt_max, room - LEAST_TRANSCRIPT))
+      local wanted = api.nvim_win_text_height(layout.prompt, {}).all
+      local height = math.min(math.max(wanted, bounds.prompt_min), most)
+      if height ~= api.nvim_win_get_height(layout.prompt) then
+        windows.keeping_views(tab, function()
+          set_local(layout.transcript, "winfixheight", false)
+          api.nvim_win_set_height(layout.prompt, height)
+          set_local(layout.transcript, "winfixheight", layout.below)
+        end)
+      end
+    end
+  end
+end
+
+--- Shows the chat's status in the bar of its transcript window.
+---@param chat agentchat.Chat
+function M.refresh_bar(chat)
+  for tab, layout in pairs(layouts) do
+    if layout.chat == chat and complete(tab) then
+      set_local(layout.transcript, "winbar", require("agentchat.status").winbar(chat))
+    end
+  end
+end
+
+--- Opens the two windows in the current tab page.
+---@param chat agentchat.Chat
+---@return agentchat.Layout
+local function open_pair(chat)
+  local bounds = require("agentchat.config").get().layout
+  local below = vim.o.columns < bounds.min_columns
+  local transcript = require("agentchat.transcript").ensure(chat)
+  local prompt = require("agentchat.prompt").ensure(chat)
+  local tab = api.nvim_get_current_tabpage()
+  local before = windows.sizes(tab)
+  local widths = {}
+  for _, win in ipairs(before.wins) do
+    widths[win] = api.nvim_win_get_width(win)
+  end
+  ---@type agentchat.Layout
+  local layout = { chat = chat, transcript = 0, prompt = 0, below = below, busy = true, before = before }
+  windows.keeping_views(tab, function()
+    if below then
+      local height = math.max(math.floor(vim.o.lines * bounds.width), bounds.prompt_min + LEAST_TRANSCRIPT + 2)
+      layout.transcript = api.nvim_open_win(transcript, false, { split = "below", win = -1, height = height })
+    else
+      local width = math.floor(vim.o.columns * bounds.width)
+      layout.transcript = api.nvim_open_win(transcript, false, { split = "right", win = -1, width = width })
+      windows.share_width(widths, vim.o.columns - width - 1, LEAST_WIDTH)
+    end
+    local opened, reason = pcall(function()
+      layout.prompt =
+        api.nvim_open_win(prompt, false, { split = "below", win = layout.transcript, height = bounds.prompt_min })
+    end)
+    if not opened then
+      api.nvim_win_close(layout.transcript, true)
+      error(reason, 0)
+    end
+  end)
+  layouts[tab] = layout
+  return layout
+end
+
+--- Shows another chat in the windows that are there.
+---@param layout agentchat.Layout
+---@param chat agentchat.Chat
+local function exchange(layout, chat)
+  remember_view(layout, "transcript")
+  remember_view(layout, "prompt")
+  layout.busy, layout.chat = true, chat
+  api.nvim_win_set_buf(layout.transcript, require("agentchat.transcript").ensure(chat))
+  api.nvim_win_set_buf(layout.prompt, require("agentchat.prompt").ensure(chat))
+end
+
+---@param layout agentchat.Layout
+local function finish_opening(layout)
+  dress(layout, "transcript")
+  dress(layout, "prompt")
+  recall_view(layout, "transcript")
+  recall_view(layout, "prompt")
+  layout.busy = false
+  M.fit_prompt(layout.chat)
+end
+
+--- Shows a chat in the current tab page.
+---@param chat agentchat.Chat
+---@param enter boolean whether the prompt becomes the current window
+---@return boolean shown
+function M.show(chat, enter)
+  M.watch()
+  require("agentchat.chats").assign(chat)
+  local tab = api.nvim_get_current_tabpage()
+  local layout = complete(tab)
+  if not layout then
+    M.close(tab)
+    local ok, result = pcall(open_pair, chat)
+    if not ok then
+      require("agentchat.message").show("error", ("there is no room for the chat's windows: %s"):format(result))
+      return false
+    end
+    layout = result
+    finish_opening(layout)
+  elseif layout.chat ~= chat then
+    exchange(layout, chat)
+    finish_opening(layout)
+  end
+  if enter then
+    api.nvim_set_current_win(layout.prompt)
+  end
+  return true
+end
+
+--- Whether the chat's windows are in the tab page.
+---@param tab? integer
+---@return boolean
+function M.is_open(tab)
+  return complete(tab or api.nvim_get_current_tabpage()) ~= nil
+end
+
+--- The line above which something in the bottom right corner leaves the prompt free; nil when it is not there.
+---@return integer?
+function M.prompt_row()
+  local layout = complete(api.nvim_get_current_tabpage())
+  return layout and api.nvim_win_get_position(layout.prompt)[1]
+end
+
+--- A window for files when there are only the chat's: beside them, with the last file or an empty buffer.
+---@param layout agentchat.Layout
+---@param buf? integer
+---@return integer win
+local function open_normal(layout, buf)
+  if not buf then
+    local listed = vim.tbl_filter(function(info)
+      return vim.bo[info.bufnr].buftype == ""
+    end, vim.fn.getbufinfo({ buflisted = 1 }))
+    table.sort(listed, function(a, b)
+      return a.lastused > b.lastused
+    end)
+    buf = listed[1] and listed[1].bufnr or api.nvim_create_buf(true, false)
+  end
+  local width, height = api.nvim_win_get_width(layout.transcript), nil
+  local win = api.nvim_open_win(buf, false, { split = layout.below and "above" or "left", win = -1 })
+  if not layout.below then
+    width = math.min(width, math.floor(vim.o.columns * require("agentchat.config").get().layout.width))
+    api.nvim_win_set_width(layout.transcript, width)
+  else
+    height = math.floor(vim.o.lines * require("agentchat.config").get().layout.width)
+    api.nvim_win_set_height(win, vim.o.lines - height - 2)
+  end
+  return win
+end
+
+---@param win integer
+local function close_window(win)
+  if api.nvim_win_is_valid(win) then
+    local ok, reason = pcall(api.nvim_win_close, win, true)
+    if not ok then
+      require("agentchat.message").show("error", ("a chat window cannot be closed: %s"):format(reason))
+    end
+  end
+end
+
+--- Closes what there is of the chat's windows in a tab page. The session goes on.
+---@param tab? integer
+function M.close(tab)
+  tab = tab or api.nvim_get_current_tabpage()
+  local layout = layouts[tab]
+  if not layout or layout.busy then
+    return
+  end
+  if not api.nvim_tabpage_is_valid(tab) then
+    layouts[tab] = nil
+    return
+  end
+  layout.busy = true
+  remember_view(layout, "transcript")
+  remember_view(layout, "prompt")
+  windows.keeping_views(tab, function()
+    local others = vim.tbl_filter(function(win)
+      return win ~= layout.transcript and win ~= layout.prompt
+    end, windows.fixed(tab))
+    if #others == 0 then
+      local anchor = api.nvim_win_is_valid(layout.transcript) and layout.transcript or layout.prompt
+      layout.transcript = anchor
+      local win = open_normal(layout)
+      api.nvim_set_current_win(win)
+    end
+    close_window(layout.prompt)
+    close_window(layout.transcript)
+    if layout.before and tab == api.nvim_get_current_tabpage() then
+      windows.restore_sizes(tab, layout.before)
+    end
+  end)
+  layouts[tab] = nil
+end
+
+--- Puts both windows back after one of them went.
+---@param tab integer
+local function rebuild(tab)
+  local layout = layouts[tab]
+  if not layout or tab ~= api.nvim_get_current_tabpage() then
+    return
+  end
+  local kind = api.nvim_win_is_valid(layout.transcript) and "transcript" or "prompt"
+  local win = layout[kind]
+  if not api.nvim_win_is_valid(win) then
+    layouts[tab] = nil
+    return
+  end
+  local stays = api.nvim_get_current_win() == win
+  layout.busy = true
+  if kind == "transcript" then
+    local least = require("agentchat.config").get().layout.prompt_min
+    layout.prompt = api.nvim_open_win(
+      require("agentchat.prompt").ensure(layout.chat),
+      false,
+      { split = "below", win = win, height = least }
+    )
+  else
+    local height = api.nvim_win_get_height(win)
+    layout.transcript = api.nvim_open_win(
+      require("agentchat.transcript").ensure(layout.chat),
+      false,
+      { split = "above", win = win, height = math.max(1, height - 4) }
+    )
+  end
+  finish_opening(layout)
+  if stays then
+    api.nvim_set_current_win(win)
+  end
+end
+
+--- One of the windows is closing: the other follows, unless the user is in it and has closed all others (`:only`).
+---@param win integer
+local function on_closed(win)
+  local tab, layout, kind = of_window(win)
+  if not tab or not layout or layout.busy then
+    return
+  end
+  ---@cast kind "transcript"|"prompt"
+  remember_view(layout, kind)
+  local partner = kind == "prompt" and layout.transcript or layout.prompt
+  local current = api.nvim_get_current_win()
+  local by_only = current ~= win and current == partner
+  vim.schedule(function()
+    if layouts[tab] ~= layout then
+      return
+    end
+    if by_only and api.nvim_win_is_valid(partner) then
+      rebuild(tab)
+    else
+      M.close(tab)
+    end
+  end)
+end
+
+--- `:q` where only the chat's windows are left means to leave: the other one makes way. If quitting fails after all
+--- (another buffer has changes), it comes back.
+local function on_quit()
+  local win = api.nvim_get_current_win()
+  local tab, layout, kind = of_window(win)
+  if not tab or not layout or layout.busy or #windows.fixed(tab) ~= 2 or not complete(tab) then
+    return
+  end
+  remember_view(layout, "transcript")
+  remember_view(layout, "prompt")
+  layout.busy = true
+  close_window(kind == "prompt" and layout.transcript or layout.prompt)
+  layout.busy = false
+  vim.schedule(function()
+    if layouts[tab] == layout and api.nvim_win_is_valid(win) then
+      M.rescue()
+      rebuild(tab)
+    end
+  end)
+end
+
+--- Moves a buffer that was opened in a chat window to a normal one.
+---@param tab integer
+---@param layout agentchat.Layout
+---@param kind "transcript"|"prompt"
+local function move_out(tab, layout, kind)
+  local win, chat = layout[kind], layout.chat
+  local buf = api.nvim_win_get_buf(win)
+  local own = chat[kind]
+  if not own or not api.nvim_buf_is_loaded(own) then
+    own = require("agentchat." .. kind).ensure(chat)
+  end
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  local entered = api.nvim_get_current_win() == win
+  layout.busy = true
+  api.nvim_win_set_buf(win, own)
+  dress(layout, kind)
+  local other, other_kind = require("agentchat.chats").of_buffer(buf)
+  if other and other_kind == kind and other ~= chat then
+    layout.busy = false
+    M.show(other, false)
+    return
+  end
+  recall_view(layout, kind)
+  local target = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
+  if not target or not pcall(api.nvim_win_set_buf, target, buf) then
+    target = windows.keeping_views(tab, function()
+      return open_normal(layout, buf)
+    end)
+  end
+  layout.busy = false
+  api.nvim_win_call(target, function()
+    vim.fn.winrestview(view)
+  end)
+  if entered then
+    api.nvim_set_current_win(target)
+  end
+end
+
+--- Looks after chat windows that show something else.
+function M.rescue()
+  local tab = api.nvim_get_current_tabpage()
+  local layout = layouts[tab]
+  if not layout or layout.busy then
+    return
+  end
+  for _, kind in ipairs({ "transcript", "prompt" }) do
+    ---@cast kind "transcript"|"prompt"
+    local win = layout[kind]
+    if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) ~= layout.chat[kind] then
+      move_out(tab, layout, kind)
+    end
+  end
+end
+
+---@return boolean
+local function shows_something_else()
+  local layout = layouts[api.nvim_get_current_tabpage()]
+  if not layout or layout.busy then
+    return false
+  end
+  local function foreign(kind)
+    return api.nvim_win_is_valid(layout[kind]) and api.nvim_win_get_buf(layout[kind]) ~= layout.chat[kind]
+  end
+  return foreign("transcript") or foreign("prompt")
+end
+
+--- The chat has a new transcript buffer: shows it where the old one was.
+---@param old integer
+---@param chat agentchat.Chat
+function M.replace_buffer(old, chat)
+  for tab, layout in pairs(layouts) do
+    if layout.chat == chat and complete(tab) and api.nvim_win_get_buf(layout.transcript) == old then
+      layout.busy = true
+      api.nvim_win_set_buf(layout.transcript, chat.transcript)
+      dress(layout, "transcript")
+      layout.busy = false
+    end
+  end
+end
+
+--- Takes over two windows that show a chat's buffers already (after a session file).
+---@param tab integer
+---@param chat agentchat.Chat
+---@param transcript integer window
+---@param prompt integer window
+function M.adopt(tab, chat, transcript, prompt)
+  M.watch()
+  if complete(tab) then
+    return
+  end
+  local below = api.nvim_win_get_width(transcript) >= vim.o.columns
+  layouts[tab] = { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = true }
+  finish_opening(layouts[tab])
+end
+
+local watching = false
+
+--- Begins to look after the windows.
+function M.watch()
+  if watching then
+    return
+  end
+  watching = true
+  local group = api.nvim_create_augroup("agentchat.layout", {})
+  api.nvim_create_autocmd("WinClosed", {
+    group = group,
+    callback = function(args)
+      on_closed(tonumber(args.match) --[[@as integer]])
+    end,
+  })
+  api.nvim_create_autocmd("BufNew", {
+    group = group,
+    callback = function()
+      require("agentchat.restore").make_room()
+    end,
+  })
+  api.nvim_create_autocmd("QuitPre", { group = group, callback = on_quit })
+  api.nvim_create_autocmd({ "BufWinEnter", "BufEnter" }, {
+    group = group,
+    callback = function()
+      if shows_something_else() then
+        vim.schedule(M.rescue)
+      end
+    end,
+  })
+  api.nvim_create_autocmd("WinResized", {
+    group = group,
+    callback = function()
+      local layout = layouts[api.nvim_get_current_tabpage()]
+      if layout and not layout.busy then
+        M.fit_prompt(layout.chat)
+      end
+    end,
+  })
+end
+
+return M

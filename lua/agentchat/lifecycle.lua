@@ -1,0 +1,108 @@
+--- What happens to the chats when the helper or their buffers go.
+
+local M = {}
+
+local api = vim.api
+
+--- The helper is gone: every chat shows it, and gets back the prompts that no agent has seen.
+---@param reason string
+---@param unsent { [1]: string, [2]: table }[] notifications that were never sent
+function M.helper_failed(reason, unsent)
+  local chats, prompt, status = require("agentchat.chats"), require("agentchat.prompt"), require("agentchat.status")
+  local lost = {}
+  for _, message in ipairs(unsent) do
+    if message[1] == "prompt" then
+      lost[message[2].id] = true
+    end
+  end
+  for _, chat in ipairs(chats.all()) do
+    for _, id in ipairs(chat.waiting) do
+      lost[id] = true
+    end
+    prompt.give_back(chat, lost)
+    chat.opened = false
+    local state = chats.initial_status()
+    state.state, state.error, state.agent = "failed", reason, chat.status.agent
+    chat.status = state
+    status.show_hint(chat)
+    status.refresh(chat)
+  end
+  require("agentchat.permission").set({})
+  -- Not inside of the caller: a user's autocommand may start something new.
+  vim.schedule(function()
+    require("agentchat.events").fire("AgentChatError", { message = reason })
+  end)
+end
+
+--- Tells the helper about a chat, once.
+---@param chat agentchat.Chat
+function M.start(chat)
+  if chat.opened then
+    return
+  end
+  local helper = require("agentchat.helper")
+  helper.ensure()
+  if helper.state == "failed" then
+    chat.status.state, chat.status.error = "failed", helper.error
+    require("agentchat.status").show_hint(chat)
+    return
+  end
+  chat.opened = true
+  chat.status.state = "starting"
+  helper.notify("open", { chat = chat.id, agent = chat.agent, cwd = chat.cwd })
+  require("agentchat.status").show_hint(chat)
+end
+
+--- Restarts the chat's agent, and the helper when it is not running.
+---@param chat agentchat.Chat
+function M.restart(chat)
+  local helper = require("agentchat.helper")
+  if helper.state ~= "failed" and helper.state ~= "stopped" then
+    if chat.opened then
+      helper.notify("restart", { chat = chat.id })
+    else
+      M.start(chat)
+    end
+    return
+  end
+  local transcript = require("agentchat.transcript")
+  local message = require("agentchat.message")
+  helper.restart()
+  if helper.state == "failed" then
+    return
+  end
+  for _, each in ipairs(require("agentchat.chats").all()) do
+    local old = transcript.put_aside(each)
+    if old then
+      require("agentchat.layout").replace_buffer(old, each)
+      message.show("info", ("a new session begins; the old text is in buffer %d"):format(old))
+    end
+    each.status = require("agentchat.chats").initial_status()
+    each.status.agent = each.agent
+    M.start(each)
+    require("agentchat.status").refresh(each)
+  end
+end
+
+--- Ends the chats that have lost both of their buffers.
+function M.sweep()
+  for _, chat in ipairs(require("agentchat.chats").all()) do
+    local function gone(buf)
+      return buf and not api.nvim_buf_is_loaded(buf)
+    end
+    if gone(chat.transcript) and gone(chat.prompt) then
+      if chat.opened then
+        require("agentchat.helper").notify("close", { chat = chat.id })
+      end
+      require("agentchat.chats").remove(chat)
+    end
+  end
+end
+
+--- Neovim is going away.
+function M.leaving()
+  require("agentchat.draft").save_all()
+  require("agentchat.helper").leaving()
+end
+
+return M

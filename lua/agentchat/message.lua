@@ -1,0 +1,50 @@
+--- Messages for the user. One line that fits, so that no message can bring up the hit-enter prompt, in which Neovim
+--- answers the helper only after a key.
+
+local M = {}
+
+local levels = { info = vim.log.levels.INFO, warn = vim.log.levels.WARN, error = vim.log.levels.ERROR }
+
+--- The last messages in full, newest last; the message area may have had room for a part only.
+---@type string[]
+M.history = {}
+
+local HISTORY_LIMIT = 50
+
+---@param text string
+---@return string
+local function fit(text)
+  local line = text:gsub("%s*\n%s*", " ")
+  local room = vim.v.echospace
+  if vim.fn.strdisplaywidth(line) <= room then
+    return line
+  end
+  local kept = vim.fn.strcharpart(line, 0, room - 1)
+  while vim.fn.strdisplaywidth(kept) > room - 1 do
+    kept = vim.fn.strcharpart(kept, 0, vim.fn.strchars(kept) - 1)
+  end
+  return kept .. "…"
+end
+
+--- Whether `vim.notify` is Neovim's own, which writes to the message area.
+local function is_default_notify()
+  return debug.getinfo(vim.notify, "S").source:find("@?vim/_") ~= nil
+end
+
+--- Shows one message.
+---@param level "info"|"warn"|"error"
+---@param text string one sentence that says what happened and what to do next
+function M.show(level, text)
+  text = "agentchat: " .. text
+  M.history[#M.history + 1] = text
+  if #M.history > HISTORY_LIMIT then
+    table.remove(M.history, 1)
+  end
+  local shown = is_default_notify() and fit(text) or text
+  local ok, reason = pcall(vim.notify, shown, levels[level] or levels.info, { title = "agentchat" })
+  if not ok then
+    vim.api.nvim_echo({ { fit(text .. " (vim.notify failed: " .. tostring(reason) .. ")"), "ErrorMsg" } }, true, {})
+  end
+end
+
+return M

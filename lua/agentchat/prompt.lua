@@ -1,0 +1,346 @@
+--- The prompt buffer: an ordinary buffer whose text is sent to the agent.
+
+local M = {}
+
+local api = vim.api
+local hint_ns = api.nvim_create_namespace("agentchat.hint")
+local last_prompt = 0
+
+---@param chat agentchat.Chat
+---@return string
+function M.name(chat)
+  return ("agentchat://prompt/%d"):format(chat.id)
+end
+
+--- The text in the prompt buffer.
+---@param chat agentchat.Chat
+---@return string
+function M.text(chat)
+  local buf = chat.prompt
+  if not buf or not api.nvim_buf_is_loaded(buf) then
+    return ""
+  end
+  return table.concat(api.nvim_buf_get_lines(buf, 0, -1, true), "\n")
+end
+
+---@param text string
+local function is_blank(text)
+  return text:find("%S") == nil
+end
+
+---@param chat agentchat.Chat
+---@param buf integer
+local function show_placeholder(chat, buf)
+  api.nvim_buf_clear_namespace(buf, hint_ns, 0, -1)
+  if api.nvim_buf_line_count(buf) == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then
+    local hint = #chat.waiting > 0 and "<C-p> takes back the queued prompt" or "Ask the agent. <CR> or <C-s> sends"
+    api.nvim_buf_set_extmark(buf, hint_ns, 0, 0, {
+      virt_text = { { hint, "AgentChatDim" } },
+      virt_text_pos = "overlay",
+    })
+  end
+end
+
+--- Shows the placeholder and the right height for what is in the buffer.
+---@param chat agentchat.Chat
+local function refresh(chat)
+  local buf = chat.prompt
+  if buf and api.nvim_buf_is_loaded(buf) then
+    show_placeholder(chat, buf)
+    require("agentchat.layout").fit_prompt(chat)
+  end
+end
+
+--- Replaces the text of the prompt buffer, with the cursor at its end.
+---@param chat agentchat.Chat
+---@param text string
+local function set_text(chat, text)
+  local buf = M.ensure(chat)
+  local lines = vim.split(text, "\n", { plain = true })
+  api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    api.nvim_win_set_cursor(win, { #lines, #lines[#lines] })
+  end
+  refresh(chat)
+end
+
+---@param buf integer
+local function map_keys(buf)
+  local function map(modes, lhs, rhs, desc, expr)
+    vim.keymap.set(modes, lhs, rhs, { buffer = buf, desc = desc, expr = expr, replace_keycodes = expr })
+  end
+  local call = "<Cmd>lua require('agentchat.prompt').%s<CR>"
+  map({ "n", "i" }, "<Plug>(agentchat-send)", call:format("send_current()"), "Send the prompt")
+  map({ "n", "i" }, "<Plug>(agentchat-history-prev)", call:format("recall(-1)"), "The prompt before")
+  map({ "n", "i" }, "<Plug>(agentchat-history-next)", call:format("recall(1)"), "The prompt after")
+  map("n", "<CR>", "<Plug>(agentchat-send)", "Send the prompt")
+  map({ "n", "i" }, "<C-s>", "<Plug>(agentchat-send)", "Send the prompt")
+  map({ "n", "i" }, "<C-p>", function()
+    return M.at_end(-1) and "<Plug>(agentchat-history-prev)" or "<C-p>"
+  end, "The prompt before (in the first line)", true)
+  map({ "n", "i" }, "<C-n>", function()
+    return M.at_end(1) and "<Plug>(agentchat-history-next)" or "<C-n>"
+  end, "The prompt after (in the last line)", true)
+end
+
+---@param chat agentchat.Chat
+---@param buf integer
+local function own(chat, buf)
+  vim.b[buf].agentchat = chat.id
+  map_keys(buf)
+  local group = api.nvim_create_augroup("agentchat.prompt." .. buf, {})
+  local function on(events, callback)
+    api.nvim_create_autocmd(events, { group = group, buffer = buf, callback = callback })
+  end
+  on({ "TextChanged", "TextChangedI", "TextChangedP" }, function()
+    refresh(chat)
+  end)
+  on({ "InsertLeave", "BufLeave", "BufHidden", "CursorHold" }, function()
+    require("agentchat.draft").save(chat, M.text(chat))
+  end)
+  on("BufUnload", function()
+    require("agentchat.draft").save(chat, M.text(chat))
+    api.nvim_del_augroup_by_id(group)
+    vim.schedule(require("agentchat.lifecycle").sweep)
+  end)
+  vim.bo[buf].filetype = "agentchat_prompt"
+end
+
+---@param chat agentchat.Chat
+---@param buf integer
+local function begin(chat, buf)
+  chat.prompt = buf
+  own(chat, buf)
+  local draft = require("agentchat.draft").load(chat)
+  if draft and is_blank(M.text(chat)) then
+    api.nvim_buf_set_lines(buf, 0, -1, true, vim.split(draft, "\n", { plain = true }))
+  end
+  show_placeholder(chat, buf)
+end
+
+--- The chat's prompt buffer, made when it is not there (any more).
+---@param chat agentchat.Chat
+---@return integer buf
+function M.ensure(chat)
+  if not chat.prompt or not api.nvim_buf_is_loaded(chat.prompt) then
+    begin(chat, require("agentchat.chats").create_buffer(M.name(chat)))
+  end
+  return chat.prompt --[[@as integer]]
+end
+
+--- Takes over a buffer that has the name of this chat's prompt (from a session file, say).
+---@param chat agentchat.Chat
+---@param buf integer
+function M.adopt(chat, buf)
+  require("agentchat.chats").prepare_buffer(buf)
+  begin(chat, buf)
+end
+
+--- Sends blocks to the chat's agent.
+---@param chat agentchat.Chat
+---@param blocks { type: "text", text: string }[]
+---@return boolean sent
+function M.send(chat, blocks)
+  require("agentchat.lifecycle").start(chat)
+  local helper = require("agentchat.helper")
+  if helper.state == "failed" then
+    require("agentchat.message").show("error", "not sent, the helper is not running: :AgentChat restart")
+    return false
+  end
+  last_prompt = last_prompt + 1
+  local texts = vim.tbl_map(function(block)
+    return block.text
+  end, blocks)
+  chat.texts[last_prompt] = table.concat(texts, "\n")
+  require("agentchat.history").add(chat.texts[last_prompt])
+  helper.notify("prompt", { chat = chat.id, id = last_prompt, blocks = blocks })
+  if helper.state ~= "ready" then
+    chat.waiting[#chat.waiting + 1] = last_prompt
+    chat.waiting_is_guess = true
+    require("agentchat.status").refresh(chat)
+  end
+  return true
+end
+
+---@return agentchat.Chat?
+local function current()
+  local chat, kind = require("agentchat.chats").of_buffer(api.nvim_get_current_buf())
+  return kind == "prompt" and chat or nil
+end
+
+--- Sends what is in the current prompt buffer.
+function M.send_current()
+  local chat = current()
+  if not chat then
+    return
+  end
+  local text = M.text(chat)
+  if is_blank(text) then
+    return
+  end
+  text = text:gsub("%s+$", "")
+  if M.send(chat, { { type = "text", text = text } }) then
+    set_text(chat, "")
+    require("agentchat.draft").save(chat, "")
+  end
+end
+
+--- Whether a key at this end of the prompt goes through the history.
+---@param step -1|1
+function M.at_end(step)
+  local chat = current()
+  if not chat or vim.fn.pumvisible() == 1 or vim.v.count > 0 then
+    return false
+  end
+  if api.nvim_win_get_cursor(0)[1] ~= (step < 0 and 1 or api.nvim_buf_line_count(0)) then
+    return false
+  end
+  local takes_back = step < 0 and #chat.waiting > 0 and is_blank(M.text(chat))
+  return takes_back or require("agentchat.history").can(chat.id, step)
+end
+
+--- Puts the prompt before or after into the current prompt buffer; before an empty one, the newest queued prompt.
+---@param step -1|1
+function M.recall(step)
+  local chat = current()
+  if not chat then
+    return
+  end
+  local text = M.text(chat)
+  if step < 0 and is_blank(text) and #chat.waiting > 0 then
+    M.take_back(chat)
+    return
+  end
+  local found = require("agentchat.history").move(chat.id, step, text)
+  if found then
+    set_text(chat, found)
+  end
+end
+
+--- Adds text to the prompt, below what the user has typed.
+---@param chat agentchat.Chat
+---@param text string
+local function put_back(chat, text)
+  local buf = M.ensure(chat)
+  if is_blank(M.text(chat)) then
+    set_text(chat, text)
+  else
+    api.nvim_buf_set_lines(buf, -1, -1, true, vim.split(text, "\n", { plain = true }))
+    refresh(chat)
+  end
+end
+
+---@param chat agentchat.Chat
+---@param id integer
+local function forget_waiting(chat, id)
+  for i, waiting in ipairs(chat.waiting) do
+    if waiting == id then
+      table.remove(chat.waiting, i)
+      break
+    end
+  end
+  chat.texts[id] = nil
+  require("agentchat.status").refresh(chat)
+end
+
+--- Takes the newest queued prompt back into the prompt buffer.
+---@param chat agentchat.Chat
+function M.take_back(chat)
+  local id = chat.waiting[#chat.waiting]
+  if not id then
+    require("agentchat.message").show("info", "no prompt is queued")
+    return
+  end
+  local helper = require("agentchat.helper")
+  local unsent = helper.withdraw(function(method, arg)
+    return method == "prompt" and arg.id == id
+  end)
+  if #unsent > 0 then
+    M.taken_back(chat.id, id, unsent[1].blocks)
+  else
+    helper.notify("take_back", { chat = chat.id, id = id })
+  end
+end
+
+--- Takes the newest queued prompt of the current tab page's chat back.
+function M.take_back_current()
+  local chat = require("agentchat.chats").current()
+  if chat then
+    M.take_back(chat)
+  else
+    require("agentchat.message").show("info", "no prompt is queued")
+  end
+end
+
+--- Takes all prompts back that the helper has not seen, because it is still starting.
+---@param chat agentchat.Chat
+---@return boolean any
+function M.withdraw_unsent(chat)
+  local unsent = require("agentchat.helper").withdraw(function(method, arg)
+    return method == "prompt" and arg.chat == chat.id
+  end)
+  for _, prompt in ipairs(unsent) do
+    M.taken_back(chat.id, prompt.id, prompt.blocks)
+  end
+  return #unsent > 0
+end
+
+--- The helper has removed a queued prompt.
+---@param chat_id integer
+---@param id integer
+---@param blocks { type: string, text?: string }[]
+function M.taken_back(chat_id, id, blocks)
+  local chat = require("agentchat.chats").get(chat_id)
+  if not chat then
+    return
+  end
+  local texts = {}
+  for _, block in ipairs(blocks) do
+    texts[#texts + 1] = block.text
+  end
+  forget_waiting(chat, id)
+  put_back(chat, table.concat(texts, "\n"))
+end
+
+--- The helper's list of the prompts that wait.
+---@param chat_id integer
+---@param ids integer[] oldest first
+function M.queued(chat_id, ids)
+  local chat = require("agentchat.chats").get(chat_id)
+  if not chat then
+    return
+  end
+  local newest = 0
+  local waits = {}
+  for _, id in ipairs(ids) do
+    waits[id] = true
+    newest = math.max(newest, id)
+  end
+  for id in pairs(chat.texts) do
+    if id < newest and not waits[id] then
+      chat.texts[id] = nil
+    end
+  end
+  chat.waiting, chat.waiting_is_guess = ids, false
+  require("agentchat.status").refresh(chat)
+  refresh(chat)
+end
+
+--- Gives the chat's lost prompts back to its prompt buffer.
+---@param chat agentchat.Chat
+---@param lost table<integer, boolean> ids
+function M.give_back(chat, lost)
+  local ids = {}
+  for id in pairs(chat.texts) do
+    if lost[id] then
+      ids[#ids + 1] = id
+    end
+  end
+  table.sort(ids)
+  for _, id in ipairs(ids) do
+    put_back(chat, chat.texts[id])
+  end
+  chat.texts, chat.waiting = {}, {}
+end
+
+return M

@@ -1,0 +1,344 @@
+--- The transcript buffer: applies the helper's edits to it and keeps the windows at its end that were there.
+
+local M = {}
+
+local api = vim.api
+local chat_ns = api.nvim_create_namespace("agentchat.chat")
+local hint_ns = api.nvim_create_namespace("agentchat.hint")
+
+--- `end_col` of a mark that ends with its line; Neovim clamps it.
+local TO_LINE_END = 0x3fffffff
+--- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
+local LOCKED_RETRY = 50
+
+---@class agentchat.TranscriptState
+---@field returned integer the tick that the helper was told last
+---@field actual integer the buffer's changedtick when we last changed it
+---@field backlog table[] ops that wait because the text was locked
+---@field views table<integer, table> views to restore once the text is there again, by window
+---@field hinted boolean
+
+---@type table<integer, agentchat.TranscriptState> by buffer
+local states = {}
+
+---@return agentchat.TranscriptState
+local function new_state()
+  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false }
+end
+
+---@param chat agentchat.Chat
+---@return string
+function M.name(chat)
+  return ("agentchat://transcript/%d"):format(chat.id)
+end
+
+--- Scrolling a window that is not the current one (with the wheel) to its end attaches it to the end again.
+---@param buf integer
+local function attach_on_scroll(buf)
+  local deltas = vim.v.event
+  for key, delta in pairs(deltas) do
+    local win = tonumber(key)
+    if
+      win
+      and delta.topline > 0
+      and win ~= api.nvim_get_current_win()
+      and api.nvim_win_is_valid(win)
+      and api.nvim_win_get_buf(win) == buf
+    then
+      local last = api.nvim_buf_line_count(buf)
+      if vim.fn.line("w$", win) == last then
+        api.nvim_win_set_cursor(win, { last, TO_LINE_END })
+      end
+    end
+  end
+end
+
+---@param chat agentchat.Chat
+---@param buf integer
+local function own(chat, buf)
+  states[buf] = new_state()
+  vim.b[buf].agentchat = chat.id
+  local options = vim.bo[buf]
+  options.undolevels = -1
+  options.modifiable = false
+  options.filetype = "agentchat"
+  local group = api.nvim_create_augroup("agentchat.transcript." .. buf, {})
+  api.nvim_create_autocmd("BufUnload", {
+    group = group,
+    buffer = buf,
+    callback = function()
+      states[buf] = nil
+      api.nvim_del_augroup_by_id(group)
+      vim.schedule(require("agentchat.lifecycle").sweep)
+    end,
+  })
+  api.nvim_create_autocmd("WinScrolled", {
+    group = group,
+    callback = function()
+      attach_on_scroll(buf)
+    end,
+  })
+end
+
+--- The chat's transcript buffer, made when it is not there (any more).
+---@param chat agentchat.Chat
+---@return integer buf
+function M.ensure(chat)
+  local buf = chat.transcript
+  if buf and api.nvim_buf_is_loaded(buf) and states[buf] then
+    return buf
+  end
+  local had_one = buf ~= nil
+  buf = require("agentchat.chats").create_buffer(M.name(chat))
+  chat.transcript = buf
+  own(chat, buf)
+  if had_one and chat.opened then
+    require("agentchat.helper").notify("resync", { chat = chat.id })
+  end
+  require("agentchat.status").show_hint(chat)
+  return buf
+end
+
+--- Takes over a buffer that has the name of this chat's transcript (from a session file, say).
+---@param chat agentchat.Chat
+---@param buf integer
+function M.adopt(chat, buf)
+  chat.transcript = buf
+  require("agentchat.chats").prepare_buffer(buf)
+  own(chat, buf)
+  require("agentchat.status").show_hint(chat)
+end
+
+--- Leaves the text of a session that has ended under another name, and lets the chat begin a new buffer.
+---@param chat agentchat.Chat
+---@return integer? old the buffer that was put aside
+function M.put_aside(chat)
+  local old = chat.transcript
+  if not old or not states[old] then
+    return nil
+  end
+  if api.nvim_buf_line_count(old) == 1 and api.nvim_buf_get_lines(old, 0, 1, true)[1] == "" then
+    local state = states[old]
+    state.returned, state.actual, state.backlog = 0, 0, {}
+    return nil
+  end
+  states[old] = nil
+  pcall(api.nvim_del_augroup_by_name, "agentchat.transcript." .. old)
+  api.nvim_buf_clear_namespace(old, hint_ns, 0, -1)
+  api.nvim_buf_set_name(old, ("%s/ended-%d"):format(M.name(chat), old))
+  vim.b[old].agentchat = nil
+  chat.transcript = nil
+  M.ensure(chat)
+  return old
+end
+
+---@param buf integer
+---@param ops table[]
+local function run(buf, ops)
+  local set_lines, set_text, set_extmark = api.nvim_buf_set_lines, api.nvim_buf_set_text, api.nvim_buf_set_extmark
+  for i = 1, #ops do
+    local op = ops[i]
+    local kind = op[1]
+    if kind == "t" then
+      set_text(buf, op[2], op[3], op[2], op[3], op[4])
+    elseif kind == "m" then
+      local end_col = op[5]
+      set_extmark(buf, chat_ns, op[2], op[3], {
+        end_row = op[4],
+        end_col = end_col < 0 and TO_LINE_END or end_col,
+        end_right_gravity = true,
+        hl_group = op[6],
+        strict = false,
+      })
+    elseif kind == "l" then
+      set_lines(buf, op[2], op[3], true, op[4])
+    elseif kind == "x" then
+      api.nvim_buf_clear_namespace(buf, chat_ns, op[2], op[3])
+    else
+      error(("unknown row operation %s"):format(vim.inspect(kind)))
+    end
+  end
+end
+
+--- Whether a window's cursor may be moved now: not while the user selects or has an operator pending in it.
+---@param win integer
+local function may_move(win)
+  return win ~= api.nvim_get_current_win() or api.nvim_get_mode().mode == "n"
+end
+
+---@param buf integer
+---@return integer[] following windows whose cursor is in the last line
+---@return integer[] others
+local function windows_of(buf)
+  local last = api.nvim_buf_line_count(buf)
+  local following, others = {}, {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    if api.nvim_win_get_cursor(win)[1] >= last then
+      if may_move(win) then
+        following[#following + 1] = win
+      end
+    else
+      others[#others + 1] = win
+    end
+  end
+  return following, others
+end
+
+---@param buf integer
+---@param state agentchat.TranscriptState
+---@param from_scratch boolean
+---@param ops table[]
+local function change(buf, state, from_scratch, ops)
+  local following, others = windows_of(buf)
+  if from_scratch then
+    for _, win in ipairs(others) do
+      state.views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
+    end
+  end
+  api.nvim_set_option_value("modifiable", true, { buf = buf })
+  local ok, reason = pcall(function()
+    if from_scratch then
+      api.nvim_buf_clear_namespace(buf, chat_ns, 0, -1)
+      api.nvim_buf_set_lines(buf, 0, -1, true, {})
+    end
+    run(buf, ops)
+  end)
+  api.nvim_set_option_value("modifiable", false, { buf = buf })
+  api.nvim_set_option_value("modified", false, { buf = buf })
+  if not ok then
+    error(reason, 0)
+  end
+  local last = api.nvim_buf_line_count(buf)
+  for _, win in ipairs(following) do
+    if not state.views[win] then
+      api.nvim_win_set_cursor(win, { last, TO_LINE_END })
+    end
+  end
+  for win, view in pairs(state.views) do
+    if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= buf then
+      state.views[win] = nil
+    elseif last >= view.lnum then
+      state.views[win] = nil
+      api.nvim_win_call(win, function()
+        vim.fn.winrestview(view)
+      end)
+    end
+  end
+end
+
+---@param reason any
+local function is_locked(reason)
+  return type(reason) == "string" and reason:find("E565", 1, true) ~= nil
+end
+
+--- Applies what waited for the text lock to end, or waits on.
+---@param chat agentchat.Chat
+---@param buf integer
+local function retry_later(chat, buf)
+  vim.defer_fn(function()
+    local state = states[buf]
+    if not state then
+      return
+    end
+    while #state.backlog > 0 do
+      local item = state.backlog[1]
+      local fresh = item.from_scratch or api.nvim_buf_get_changedtick(buf) == state.actual
+      local ok, reason = pcall(function()
+        assert(fresh, "the text was changed meanwhile")
+        change(buf, state, item.from_scratch, item.ops)
+      end)
+      if not ok and is_locked(reason) then
+        return retry_later(chat, buf)
+      elseif not ok then
+        state.backlog = {}
+        require("agentchat.helper").notify("resync", { chat = chat.id })
+        return
+      end
+      state.actual = api.nvim_buf_get_changedtick(buf)
+      table.remove(state.backlog, 1)
+    end
+  end, LOCKED_RETRY)
+end
+
+--- Applies one rows item.
+---@param chat agentchat.Chat
+---@param base integer what the previous call returned; 0 starts from an empty buffer
+---@param ops table[] doc/architecture.md, "Row operations"
+---@return integer? tick what the next item's `base` must be; nil when the buffer is not what the helper thinks
+function M.apply(chat, base, ops)
+  local buf = chat.transcript
+  local state = buf and api.nvim_buf_is_loaded(buf) and states[buf]
+  if not state then
+    buf = M.ensure(chat)
+    state = states[buf]
+  end
+  ---@cast buf integer
+  local from_scratch = base == 0
+  local waits = #state.backlog > 0
+  if not from_scratch then
+    local untouched = waits or api.nvim_buf_get_changedtick(buf) == state.actual
+    if base ~= state.returned or not untouched then
+      return nil
+    end
+  end
+  if from_scratch and waits then
+    state.backlog = {}
+    waits = false
+  end
+  if state.hinted then
+    api.nvim_buf_clear_namespace(buf, hint_ns, 0, -1)
+    state.hinted = false
+  end
+  local ok, reason = true, nil
+  if not waits then
+    ok, reason = pcall(change, buf, state, from_scratch, ops)
+  end
+  if waits or (not ok and is_locked(reason)) then
+    state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops }
+    if not waits then
+      retry_later(chat, buf)
+    end
+    state.returned = math.max(api.nvim_buf_get_changedtick(buf), 1)
+    return state.returned
+  end
+  state.actual = api.nvim_buf_get_changedtick(buf)
+  state.returned = state.actual
+  if not ok then
+    -- Sending everything again cannot mend rows that were wrong from the start.
+    if from_scratch then
+      error(reason, 0)
+    end
+    state.returned = -1
+    return nil
+  end
+  return state.returned
+end
+
+--- Shows lines below the text that are not part of it; nil removes them.
+---@param chat agentchat.Chat
+---@param lines? string[]
+---@param group? string
+function M.hint(chat, lines, group)
+  local buf = chat.transcript
+  local state = buf and states[buf]
+  if not buf or not state or (not lines and not state.hinted) then
+    return
+  end
+  api.nvim_buf_clear_namespace(buf, hint_ns, 0, -1)
+  state.hinted = lines ~= nil
+  if not lines then
+    return
+  end
+  local last = api.nvim_buf_line_count(buf) - 1
+  local mark = {}
+  if last == 0 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then
+    mark.virt_text = { { table.remove(lines, 1), group } }
+    mark.virt_text_pos = "overlay"
+  end
+  mark.virt_lines = vim.tbl_map(function(line)
+    return { { line, group } }
+  end, lines)
+  api.nvim_buf_set_extmark(buf, hint_ns, last, 0, mark)
+end
+
+return M

@@ -1,0 +1,114 @@
+--- Windows in general: opening and closing one without upsetting the others.
+
+local M = {}
+
+local api = vim.api
+
+---@param win integer
+function M.is_float(win)
+  return api.nvim_win_get_config(win).relative ~= ""
+end
+
+--- The windows of a tab page that are not floating.
+---@param tab integer
+---@return integer[]
+function M.fixed(tab)
+  return vim.tbl_filter(function(win)
+    return not M.is_float(win)
+  end, api.nvim_tabpage_list_wins(tab))
+end
+
+--- Runs `change`, which may open or close windows, with every other window's view as it was.
+---@generic T
+---@param tab integer
+---@param change fun(): T
+---@return T
+function M.keeping_views(tab, change)
+  local views = {}
+  for _, win in ipairs(M.fixed(tab)) do
+    views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
+  end
+  local equal, keep = vim.o.equalalways, vim.o.splitkeep
+  vim.cmd("noautocmd set noequalalways splitkeep=topline")
+  local ok, result = pcall(change)
+  vim.cmd(("noautocmd set %sequalalways splitkeep=%s"):format(equal and "" or "no", keep))
+  for win, view in pairs(views) do
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_call(win, function()
+        vim.fn.winrestview(view)
+      end)
+    end
+  end
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
+--- Sizes to come back to, as long as there are the same windows in the same screen.
+---@param tab integer
+---@return { wins: integer[], command: string, lines: integer, columns: integer }
+function M.sizes(tab)
+  return {
+    wins = M.fixed(tab),
+    command = vim.fn.winrestcmd(),
+    lines = vim.o.lines,
+    columns = vim.o.columns,
+  }
+end
+
+--- Puts sizes back that `sizes` took.
+---@param tab integer the current tab page
+---@param sizes { wins: integer[], command: string, lines: integer, columns: integer }
+function M.restore_sizes(tab, sizes)
+  if sizes.lines == vim.o.lines and sizes.columns == vim.o.columns and vim.deep_equal(sizes.wins, M.fixed(tab)) then
+    vim.cmd("noautocmd " .. sizes.command)
+  end
+end
+
+--- Gives every window its share again when a split left one of them with next to no width.
+---@param widths table<integer, integer> of the windows before the split
+---@param columns integer what the split left for them
+---@param least integer columns below which a window is squeezed
+function M.share_width(widths, columns, least)
+  local squeezed = false
+  local order = vim.tbl_keys(widths)
+  for _, win in ipairs(order) do
+    local now = api.nvim_win_get_width(win)
+    squeezed = squeezed or (now < least and now < widths[win])
+  end
+  if not squeezed then
+    return
+  end
+  table.sort(order, function(a, b)
+    return api.nvim_win_get_position(a)[2] < api.nvim_win_get_position(b)[2]
+  end)
+  for _, win in ipairs(order) do
+    api.nvim_win_set_width(win, math.max(1, math.floor(widths[win] * columns / vim.o.columns)))
+  end
+end
+
+--- A window in which a file may be shown: the last one the user was in, else any.
+---@param tab integer
+---@param except table<integer, boolean>
+---@return integer?
+function M.normal(tab, except)
+  local function fits(win)
+    if win == 0 or not api.nvim_win_is_valid(win) or except[win] or M.is_float(win) then
+      return false
+    end
+    local buf = api.nvim_win_get_buf(win)
+    return vim.bo[buf].buftype == "" and not vim.wo[win].winfixbuf and not vim.wo[win].previewwindow
+  end
+  local previous = vim.fn.win_getid(vim.fn.winnr("#"))
+  if fits(previous) then
+    return previous
+  end
+  for _, win in ipairs(M.fixed(tab)) do
+    if fits(win) then
+      return win
+    end
+  end
+end
+
+return M

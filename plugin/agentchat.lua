@@ -1,0 +1,61 @@
+if vim.g.loaded_agentchat or vim.fn.has("nvim-0.10") == 0 then
+  return
+end
+vim.g.loaded_agentchat = true
+
+vim.api.nvim_create_user_command("AgentChat", function(opts)
+  require("agentchat.command").run(opts)
+end, {
+  nargs = "*",
+  range = true,
+  desc = "Talk to a coding agent",
+  complete = function(...)
+    return require("agentchat.command").complete(...)
+  end,
+})
+
+local plugs = {
+  ["agentchat-toggle"] = "require('agentchat').toggle()",
+  ["agentchat-cancel"] = "require('agentchat').cancel()",
+  ["agentchat-allow"] = "require('agentchat.permission').decide('allow')",
+  ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
+  ["agentchat-permission"] = "require('agentchat.permission').show()",
+  ["agentchat-take-back"] = "require('agentchat.prompt').take_back_current()",
+}
+for name, call in pairs(plugs) do
+  vim.keymap.set("n", "<Plug>(" .. name .. ")", "<Cmd>lua " .. call .. "<CR>")
+end
+
+local group = vim.api.nvim_create_augroup("agentchat", {})
+vim.api.nvim_create_autocmd("BufReadCmd", {
+  group = group,
+  pattern = "agentchat://*",
+  callback = function(args)
+    require("agentchat.restore").buffer(args.buf)
+  end,
+})
+vim.api.nvim_create_autocmd("SessionLoadPost", {
+  group = group,
+  callback = function()
+    for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+      if vim.startswith(vim.api.nvim_buf_get_name(buf), "agentchat://") then
+        require("agentchat.restore").session()
+        return
+      end
+    end
+  end,
+})
+vim.api.nvim_create_autocmd("ColorScheme", {
+  group = group,
+  callback = function()
+    require("agentchat.highlight").set()
+  end,
+})
+vim.api.nvim_create_autocmd("VimLeavePre", {
+  group = group,
+  callback = function()
+    if package.loaded["agentchat.helper"] then
+      require("agentchat.lifecycle").leaving()
+    end
+  end,
+})

@@ -1,0 +1,97 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::process::guard;
+use crate::{helper, logging, tour};
+
+/// A coding agent in your Neovim. The plugin starts this program by itself; `agentchat agent` can be used from any
+/// editor that speaks the Agent Client Protocol.
+#[derive(Debug, Parser)]
+#[command(name = "agentchat", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Serve a Neovim on standard input and output (started by the plugin)
+    Nvim {
+        /// Folder of the log file
+        #[arg(long, value_name = "FOLDER")]
+        log: Option<PathBuf>,
+        /// Run as the process below the guard
+        #[arg(long, hide = true)]
+        helper: bool,
+    },
+    /// Be an agent of the Agent Client Protocol on standard input and output: a guided tour of the plugin
+    Agent,
+}
+
+/// Runs the program with the arguments of this process.
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Action::Nvim { log, helper: false } => run_guard(log),
+        Action::Nvim { log, helper: true } => run_helper(log),
+        Action::Agent => finish(block_on(async {
+            tour::run(tokio::io::stdin(), tokio::io::stdout()).await.map_err(io::Error::other)
+        })),
+    }
+}
+
+/// Becomes the guard, with this same program as the helper below it.
+fn run_guard(log: Option<PathBuf>) -> ExitCode {
+    let program = match guard::own_executable() {
+        Ok(program) => program,
+        Err(error) => return finish(Err(error)),
+    };
+    let mut command = Command::new(program);
+    command.args(["nvim", "--helper"]);
+    if let Some(folder) = log {
+        command.args([OsString::from("--log"), folder.into()]);
+    }
+    guard::run(command)
+}
+
+fn run_helper(log: Option<PathBuf>) -> ExitCode {
+    // Both failures leave a helper that works: without its log, or with the end of its input as the only sign.
+    let followed = guard::follow_guard();
+    let logged = log.map(|folder| logging::init(&folder, "helper.log"));
+    logging::install_panic_hook();
+    if let Err(error) = followed {
+        tracing::warn!(%error, "the guard cannot be followed");
+    }
+    if let Some(Err(error)) = logged {
+        say(&error);
+    }
+    finish(block_on(helper::run()))
+}
+
+/// Runs a future on a runtime of one thread, and ends the process without waiting for reads of standard input.
+fn block_on<T>(future: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_background();
+    result
+}
+
+fn finish(result: io::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One line on standard error. That Neovim may have closed it is no reason to panic.
+fn say(error: &dyn std::error::Error) {
+    let _ = writeln!(io::stderr(), "agentchat: {error}");
+}

@@ -1,0 +1,186 @@
+//! From one text to another in the fewest lines, and parts of a text by line.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use crate::core::effect::ReadRange;
+
+/// A diff that takes longer is cut coarser.
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// One replacement in a buffer, as `nvim_buf_set_text` takes it: rows and columns 0-based, columns in bytes, the end
+/// exclusive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BufferEdit {
+    /// First row.
+    pub row: usize,
+    /// First byte in it.
+    pub col: usize,
+    /// Last row.
+    pub end_row: usize,
+    /// Byte after the last in it.
+    pub end_col: usize,
+    /// The new text.
+    pub lines: Vec<String>,
+}
+
+/// `text` with every line break written as `line_break`.
+pub fn with_line_breaks<'a>(text: &'a str, line_break: &str) -> Cow<'a, str> {
+    if line_break == "\n" && !text.contains('\r') {
+        return Cow::Borrowed(text);
+    }
+    let unix = text.replace("\r\n", "\n").replace('\r', "\n");
+    Cow::Owned(if line_break == "\n" { unix } else { unix.replace('\n', line_break) })
+}
+
+/// The lines of a text as Neovim's buffer holds them: the last line break ends the last line.
+fn buffer_lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    if lines.len() > 1 && lines.last() == Some(&"") {
+        lines.pop();
+    }
+    lines
+}
+
+/// The edits that turn a buffer with the text `old` into one with the text `new`, from the bottom up. Both have `\n` for
+/// line breaks. Lines that are the same in both are not touched.
+pub fn buffer_edits(old: &str, new: &str) -> Vec<BufferEdit> {
+    let (old, new) = (buffer_lines(old), buffer_lines(new));
+    let deadline = Some(Instant::now() + DEADLINE);
+    let ops = capture_diff_slices_deadline(Algorithm::Patience, &old, &new, deadline);
+    let mut edits: Vec<BufferEdit> = ops.into_iter().filter_map(|op| edit(op, &old, &new)).collect();
+    edits.reverse();
+    edits
+}
+
+fn edit(op: DiffOp, old: &[&str], new: &[&str]) -> Option<BufferEdit> {
+    let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
+    match op {
+        DiffOp::Equal { .. } => None,
+        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
+            let last = old_index + old_len - 1;
+            Some(BufferEdit {
+                row: old_index,
+                col: 0,
+                end_row: last,
+                end_col: old[last].len(),
+                lines: owned(&new[new_index..new_index + new_len]),
+            })
+        }
+        DiffOp::Insert { old_index, new_index, new_len } => {
+            let mut lines = owned(&new[new_index..new_index + new_len]);
+            // Before a line that stays, or, at the end, after the last one.
+            let (row, col) = if old_index < old.len() {
+                lines.push(String::new());
+                (old_index, 0)
+            } else {
+                lines.insert(0, String::new());
+                (old.len() - 1, old[old.len() - 1].len())
+            };
+            Some(BufferEdit { row, col, end_row: row, end_col: col, lines })
+        }
+        DiffOp::Delete { old_index, old_len, .. } => {
+            let end = old_index + old_len;
+            Some(if end < old.len() {
+                BufferEdit { row: old_index, col: 0, end_row: end, end_col: 0, lines: vec![String::new()] }
+            } else {
+                // The last lines go together with the line break before them. There is one: a text has a line at least.
+                let before = old_index.saturating_sub(1);
+                BufferEdit {
+                    row: before,
+                    col: old[before].len(),
+                    end_row: end - 1,
+                    end_col: old[end - 1].len(),
+                    lines: vec![String::new()],
+                }
+            })
+        }
+    }
+}
+
+/// The lines of `text` that `range` asks for, with their line breaks.
+///
+/// # Errors
+/// One sentence when the first line lies beyond the end.
+pub fn lines(text: &str, range: ReadRange) -> Result<&str, String> {
+    // Line 0, which some agents send, is taken as the first.
+    let skip = range.line.unwrap_or(1).max(1) - 1;
+    let start = match nth_line(text, skip) {
+        Ok(start) => start,
+        Err(count) => return Err(format!("line {} is beyond the end, the file has {count} lines", skip + 1)),
+    };
+    let end = match range.limit {
+        Some(limit) => nth_line(&text[start..], limit).map_or(text.len(), |length| start + length),
+        None => text.len(),
+    };
+    Ok(&text[start..end])
+}
+
+/// The byte at which the line with this 0-based number begins, or the number of lines.
+fn nth_line(text: &str, number: u64) -> Result<usize, u64> {
+    let mut start = 0;
+    for line in 0..number {
+        match text[start..].find('\n') {
+            Some(length) => start += length + 1,
+            None => return Err(line + u64::from(start < text.len())),
+        }
+    }
+    if start == text.len() && number > 0 { Err(number) } else { Ok(start) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn apply(old: &str, edits: &[BufferEdit]) -> Vec<String> {
+        let mut lines: Vec<String> = buffer_lines(old).iter().map(|&line| line.to_owned()).collect();
+        for edit in edits {
+            let before = lines[edit.row][..edit.col].to_owned();
+            let after = lines[edit.end_row][edit.end_col..].to_owned();
+            let mut new = edit.lines.clone();
+            new[0].insert_str(0, &before);
+            let last = new.len() - 1;
+            new[last].push_str(&after);
+            lines.splice(edit.row..=edit.end_row, new);
+        }
+        lines
+    }
+
+    proptest! {
+        #[test]
+        fn edits_lead_from_old_to_new(old in "[abc\n]{0,24}", new in "[abc\n]{0,24}") {
+            prop_assert_eq!(apply(&old, &buffer_edits(&old, &new)), buffer_lines(&new));
+        }
+
+        #[test]
+        fn lines_are_those_of_the_text(text in "[ab\n]{0,20}", line in 1u64..8, limit in 0u64..8) {
+            let all: Vec<&str> = text.split_inclusive('\n').collect();
+            let skip = usize::try_from(line - 1).expect("small");
+            let expected: String = all.iter().skip(skip).take(usize::try_from(limit).expect("small")).copied().collect();
+            match lines(&text, ReadRange { line: Some(line), limit: Some(limit) }) {
+                Ok(part) => prop_assert_eq!(part, expected),
+                Err(problem) => {
+                    prop_assert!(skip >= all.len().max(1), "{}", problem);
+                    let counted = format!("has {} lines", all.len());
+                    prop_assert!(problem.contains(&counted), "{}", problem);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_changed_line_is_one_edit() {
+        let edits = buffer_edits("a\nb\nc\n", "a\nX\nc\n");
+        assert_eq!(edits, [BufferEdit { row: 1, col: 0, end_row: 1, end_col: 1, lines: vec!["X".into()] }]);
+        assert_eq!(buffer_edits("a\nb\n", "a\nb\n"), []);
+    }
+
+    #[test]
+    fn any_line_break_becomes_the_one_asked_for() {
+        assert_eq!(with_line_breaks("a\r\nb\rc\n", "\n"), "a\nb\nc\n");
+        assert_eq!(with_line_breaks("a\nb\r\n", "\r\n"), "a\r\nb\r\n");
+    }
+}

@@ -1,0 +1,324 @@
+//! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
+
+mod settings;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use nvim_rs::Neovim;
+use rmpv::Value;
+use tokio::sync::mpsc;
+use tokio::time::sleep_until;
+
+use crate::acp::connection::{Connection, QUEUE};
+use crate::core::effect::{Effect, MessageLevel, Show};
+use crate::core::event::{Departure, Event, TimerKey, UserAction};
+use crate::core::ids::{ChatId, ConnId, Millis};
+use crate::core::{State, step};
+use crate::nvim::channel::{self, Nvim};
+use crate::nvim::files::Files;
+use crate::nvim::frames::Frames;
+use crate::nvim::hand;
+use crate::nvim::incoming::{FromLua, Hello, Incoming};
+use settings::Settings;
+
+/// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
+pub const INTERFACE: u64 = 1;
+/// The Lua module that we call.
+const HAND: &str = "agentchat.hand";
+/// How long the agents may take to end when Neovim goes away.
+const SHUTDOWN: Duration = Duration::from_millis(1200);
+
+/// Serves Neovim on standard input and output until it goes away.
+///
+/// # Errors
+/// When standard input or output cannot be used.
+pub async fn run() -> io::Result<()> {
+    let (reader, writer) = channel::open()?;
+    let (to_owner, from_lua) = mpsc::unbounded_channel();
+    let (nvim, io_loop) = Neovim::new(reader, writer, Incoming::new(to_owner));
+    let io_loop = tokio::spawn(io_loop);
+    let mut owner = Owner::new(nvim, from_lua);
+    tokio::select! {
+        () = owner.serve() => {}
+        ended = io_loop => {
+            match ended {
+                Ok(Ok(())) => tracing::info!("Neovim closed the channel"),
+                Ok(Err(error)) => tracing::info!(%error, "the channel to Neovim ended"),
+                Err(error) => tracing::error!(%error, "the channel task failed"),
+            }
+        }
+        () = terminated() => tracing::info!("asked to end"),
+    }
+    owner.shut_down().await;
+    Ok(())
+}
+
+/// Waits for the signal with which Neovim ends its jobs.
+async fn terminated() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            terminate.recv().await;
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+struct Owner {
+    nvim: Nvim,
+    files: Files,
+    start: Instant,
+    core: Option<State>,
+    settings: Settings,
+    connections: BTreeMap<ConnId, Connection>,
+    timers: BTreeMap<TimerKey, Millis>,
+    frames: Frames,
+    from_lua: mpsc::UnboundedReceiver<FromLua>,
+    from_agents: mpsc::Receiver<Vec<Event>>,
+    to_us: mpsc::Sender<Vec<Event>>,
+    finished: mpsc::UnboundedReceiver<Finished>,
+    finish: mpsc::UnboundedSender<Finished>,
+}
+
+/// What a task of ours brings back.
+enum Finished {
+    Frame(Result<Value, hand::HandError>),
+    Work(Event),
+}
+
+impl Owner {
+    fn new(nvim: Nvim, from_lua: mpsc::UnboundedReceiver<FromLua>) -> Self {
+        let (to_us, from_agents) = mpsc::channel(QUEUE);
+        let (finish, finished) = mpsc::unbounded_channel();
+        Self {
+            files: Files::new(nvim.clone()),
+            nvim,
+            start: Instant::now(),
+            core: None,
+            settings: Settings::default(),
+            connections: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            frames: Frames::default(),
+            from_lua,
+            from_agents,
+            to_us,
+            finished,
+            finish,
+        }
+    }
+
+    fn now(&self) -> Millis {
+        Millis(u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn instant(&self, at: Millis) -> tokio::time::Instant {
+        (self.start + Duration::from_millis(at.0)).into()
+    }
+
+    /// Serves until the channel from Lua closes. The user comes first, then what our own tasks bring, then the agents.
+    async fn serve(&mut self) {
+        loop {
+            let due = self.frames.due();
+            if due.is_some_and(|due| due <= self.now()) {
+                self.send_frame();
+            }
+            let next_timer = self.timers.iter().map(|(key, at)| (*at, *key)).min();
+            let frame_due = self.frames.due();
+            let wake = [next_timer.map(|(at, _)| at), frame_due].into_iter().flatten().min();
+            let wake_at = wake.map(|at| self.instant(at));
+            tokio::select! {
+                biased;
+                message = self.from_lua.recv() => match message {
+                    Some(message) => self.lua(message),
+                    None => return,
+                },
+                Some(finished) = self.finished.recv() => match finished {
+                    Finished::Frame(result) => self.frame_answered(result),
+                    Finished::Work(event) => self.happen(event),
+                },
+                Some(batch) = self.from_agents.recv() => batch.into_iter().for_each(|event| self.happen(event)),
+                () = async {
+                    match wake_at {
+                        Some(at) => sleep_until(at).await,
+                        None => std::future::pending().await,
+                    }
+                } => self.run_timers(),
+            }
+        }
+    }
+
+    fn run_timers(&mut self) {
+        let now = self.now();
+        let due: Vec<TimerKey> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(key, _)| *key).collect();
+        for key in due {
+            self.timers.remove(&key);
+            self.happen(Event::Timer(key));
+        }
+    }
+
+    fn lua(&mut self, message: FromLua) {
+        match message {
+            FromLua::Hello(hello) => self.hello(hello),
+            FromLua::Action(UserAction::Open { chat, agent, cwd }) => {
+                self.frames.open(chat, cwd.clone());
+                self.happen(Event::User(UserAction::Open { chat, agent, cwd }));
+            }
+            FromLua::Action(action) => self.happen(Event::User(action)),
+            FromLua::Resync(chat) => self.frames.resync(chat),
+            FromLua::FileFree(_) => self.files.freed(),
+        }
+    }
+
+    fn hello(&mut self, hello: Hello) {
+        let Hello { version, interface, config } = hello;
+        let fits = version == env!("CARGO_PKG_VERSION") && interface == INTERFACE;
+        tracing::info!(plugin = %version, interface, fits, "hello");
+        let settings = Settings::from_lua(&config);
+        let (config, names) = settings.core_config();
+        let default_agent = config.default_agent.clone();
+        if fits && self.core.is_none() {
+            self.settings = settings;
+            self.core = Some(State::new(config));
+        }
+        let info = Value::Map(vec![
+            ("version".into(), env!("CARGO_PKG_VERSION").into()),
+            ("interface".into(), INTERFACE.into()),
+            ("agents".into(), Value::Array(names.into_iter().map(Value::from).collect())),
+            ("default_agent".into(), default_agent.into()),
+        ]);
+        let answer = hand::call(&self.nvim, HAND, "ready", vec![info]);
+        tokio::spawn(async move {
+            if let Ok(Err(error)) = answer.await {
+                tracing::error!(%error, "the handshake failed in Lua");
+            }
+        });
+    }
+
+    /// Lets something happen, and does what the core wants done about it.
+    fn happen(&mut self, event: Event) {
+        let now = self.now();
+        let Some(core) = self.core.as_mut() else {
+            tracing::warn!(?event, "something happened before hello");
+            return;
+        };
+        // A panic costs the event. The state stays usable: every step leaves collections whole, and effects that were
+        // collected before it are still carried out with the next one.
+        match catch_unwind(AssertUnwindSafe(|| step(core, event, now))) {
+            Ok(effects) => effects.into_iter().for_each(|effect| self.carry_out(effect)),
+            Err(_) => self.frames.show(Show::Message(
+                MessageLevel::Error,
+                "agentchat met an internal error and went on; `:AgentChat log` has the details, please report it."
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Spawn { conn, spec, cwd } => self.spawn(conn, &spec, &cwd),
+            Effect::Stop(conn) => {
+                if let Some(connection) = self.connections.get_mut(&conn) {
+                    connection.stop();
+                }
+            }
+            Effect::Call(conn, id, call) => {
+                if let Some(connection) = self.connections.get_mut(&conn) {
+                    connection.call(id, &call);
+                }
+            }
+            Effect::Notify(conn, notice) => {
+                if let Some(connection) = self.connections.get_mut(&conn) {
+                    connection.notify(&notice);
+                }
+            }
+            Effect::Reply(token, reply) => {
+                if let Some(connection) = self.connections.get_mut(&token.conn()) {
+                    connection.reply(token, reply);
+                }
+            }
+            Effect::ReadFile(job, range) => {
+                let (files, request) = (self.files.clone(), job.request);
+                self.work(async move { Event::FileDone(request, files.read(job, range).await) });
+            }
+            Effect::WriteFile(job, content) => {
+                let (files, request) = (self.files.clone(), job.request);
+                self.work(async move { Event::FileDone(request, files.write(job, content).await) });
+            }
+            Effect::SetTimer(key, at) => {
+                self.timers.insert(key, at);
+            }
+            Effect::ClearTimer(key) => {
+                self.timers.remove(&key);
+            }
+            Effect::Transcript(chat, change) => self.frames.note(chat, change),
+            Effect::Show(show) => self.frames.show(show),
+            Effect::Forget(chat) => self.frames.forget(chat),
+        }
+    }
+
+    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &std::path::Path) {
+        let started = Connection::start(conn, spec, cwd, self.settings.max_line_bytes, self.to_us.clone());
+        // As an event of its own, so that the core never hears of it within the step that asked for it.
+        let event = match started {
+            Ok(connection) => {
+                self.connections.insert(conn, connection);
+                Event::Spawned(conn)
+            }
+            Err(problem) => Event::Gone(conn, Departure::NotStarted(problem)),
+        };
+        // The receiver is ours.
+        let _ = self.finish.send(Finished::Work(event));
+    }
+
+    /// Runs something in a task of its own. Should it panic, the request that it served is still answered.
+    fn work(&self, future: impl Future<Output = Event> + Send + 'static) {
+        let finish = self.finish.clone();
+        tokio::spawn(async move {
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Work(future.await));
+        });
+    }
+
+    fn send_frame(&mut self) {
+        let Some(core) = &self.core else { return };
+        let now = self.now();
+        let items = self.frames.take(|chat: ChatId| core.transcript(chat), now);
+        let answer = hand::call(&self.nvim, HAND, "frame", vec![Value::Array(items)]);
+        let finish = self.finish.clone();
+        tokio::spawn(async move {
+            let result = answer.await.unwrap_or(Err(hand::HandError::Ending));
+            // As above.
+            let _ = finish.send(Finished::Frame(result));
+        });
+    }
+
+    fn frame_answered(&mut self, result: Result<Value, hand::HandError>) {
+        let now = self.now();
+        match result {
+            Ok(answer) => self.frames.acknowledged(&answer, now),
+            Err(error) => {
+                tracing::error!(%error, "a frame failed");
+                if self.frames.failed(now) {
+                    let text = format!("agentchat could not update its buffers, and tries again: {error}");
+                    self.frames.show(Show::Message(MessageLevel::Warn, text));
+                }
+            }
+        }
+    }
+
+    /// Ends every agent; nobody stays without an answer.
+    async fn shut_down(&mut self) {
+        self.happen(Event::User(UserAction::Shutdown));
+        let connections = std::mem::take(&mut self.connections);
+        self.from_agents.close();
+        let all = futures::future::join_all(connections.into_values().map(Connection::wait));
+        if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
+            tracing::warn!("an agent did not end in time");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The configuration as Lua sends it. Lua has checked names and types; what is odd all the same counts as not set.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rmpv::Value;
+
+use crate::acp::lines::DEFAULT_MAX_LINE;
+use crate::agents;
+use crate::core::config::{AgentSpec, Config, Timeouts};
+use crate::nvim::incoming::{array, get, integer, named, string, text};
+use crate::process;
+
+/// What the user configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Settings {
+    agents: BTreeMap<String, AgentSpec>,
+    default_agent: Option<String>,
+    timeouts: Timeouts,
+    /// Longest line of an agent that is kept, in bytes.
+    pub(super) max_line_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agents: BTreeMap::new(),
+            default_agent: None,
+            timeouts: Timeouts::default(),
+            max_line_bytes: DEFAULT_MAX_LINE,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) fn from_lua(config: &Value) -> Self {
+        let defaults = Self::default();
+        let nil = Value::Nil;
+        let times = get(config, "timeouts").unwrap_or(&nil);
+        Self {
+            agents: named(config, "agents").into_iter().map(|(name, spec)| (name, agent(spec))).collect(),
+            default_agent: string(config, "default_agent"),
+            timeouts: Timeouts {
+                initialize: integer(times, "initialize").unwrap_or(defaults.timeouts.initialize),
+                session_new: integer(times, "session_new").unwrap_or(defaults.timeouts.session_new),
+                cancel_grace: integer(times, "cancel_grace").unwrap_or(defaults.timeouts.cancel_grace),
+            },
+            max_line_bytes: integer(config, "max_line_bytes")
+                .and_then(|bytes| usize::try_from(bytes).ok())
+                .unwrap_or(defaults.max_line_bytes),
+        }
+    }
+
+    /// The core's part of it, and the names of all agents.
+    pub(super) fn core_config(&self) -> (Config, Vec<String>) {
+        let own = process::guard::own_executable().unwrap_or_else(|_| PathBuf::from("agentchat"));
+        let (agents, default_agent) =
+            agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
+        let names = agents.keys().cloned().collect();
+        (Config { agents, default_agent, timeouts: self.timeouts }, names)
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    process::find_program(program, Path::new("/"), std::env::var_os("PATH").as_deref()).is_ok()
+}
+
+fn agent(spec: &Value) -> AgentSpec {
+    let env = named(spec, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
+    let words = |key: &str| array(spec, key).iter().filter_map(text).collect::<Vec<_>>();
+    AgentSpec { command: [words("command"), words("args")].concat(), env, cwd: string(spec, "cwd").map(PathBuf::from) }
+}

@@ -1,0 +1,346 @@
+//! Files as the user sees them: an agent reads the buffer with its unsaved text, and writes into it.
+//!
+//! A file that is not loaded, or whose buffer is as it was saved, is read from the disk. Every operation runs in a task of
+//! its own, one at a time for each file, and gives up waiting for Neovim after [`PATIENCE`].
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rmpv::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::channel::Nvim;
+use super::hand;
+use super::incoming::{array, get, integer, text};
+use crate::core::effect::{FileJob, ReadRange};
+use crate::core::event::FileOutcome;
+use crate::core::ids::{ConnId, SessionId};
+use crate::files::{disk, edits, paths};
+
+/// How long an agent is kept waiting for Neovim (`:help agentchat-files`).
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Text per answer of Neovim: larger ones cost nvim-rs more than their length.
+const PIECE: u64 = 64 * 1024;
+/// The Lua module that has the buffers.
+const MODULE: &str = "agentchat.files";
+
+/// Serves the file requests of all sessions.
+#[derive(Clone)]
+pub struct Files {
+    nvim: Nvim,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// One operation at a time for each file, in the order in which they came.
+    queues: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
+    /// What a session last read or wrote: the text that its next write is based on.
+    seen: Mutex<HashMap<(ConnId, SessionId, PathBuf), Arc<str>>>,
+    /// Wakes whoever waits for a buffer that the user is busy in.
+    freed: tokio::sync::Notify,
+}
+
+/// A loaded buffer.
+struct Loaded {
+    buf: i64,
+    tick: u64,
+    modified: bool,
+    why_not: Option<String>,
+    text: BufferText,
+}
+
+/// How a buffer's lines make a text.
+struct BufferText {
+    eol: bool,
+    line_break: &'static str,
+}
+
+/// Why an operation brought nothing.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("Neovim is waiting for the user and did not answer within {} s; try again later", PATIENCE.as_secs())]
+    Busy,
+    #[error(transparent)]
+    Hand(#[from] hand::HandError),
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Disk(#[from] disk::DiskError),
+    #[error("Neovim answered with something unexpected: {0}")]
+    Odd(String),
+}
+
+impl From<Trouble> for FileOutcome {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Disk(disk::DiskError::Missing(path)) => {
+                Self::Missing(format!("{} does not exist", path.display()))
+            }
+            Trouble::Refused(_) | Trouble::Busy => Self::Refused(trouble.to_string()),
+            Trouble::Disk(_) | Trouble::Hand(_) | Trouble::Odd(_) => Self::Failed(trouble.to_string()),
+        }
+    }
+}
+
+impl Files {
+    /// Serves files through this Neovim.
+    pub fn new(nvim: Nvim) -> Self {
+        Self { nvim, shared: Arc::default() }
+    }
+
+    /// The user is done with whatever kept a buffer from being edited.
+    pub fn freed(&self) {
+        self.shared.freed.notify_waiters();
+    }
+
+    /// Nothing more will come of this connection.
+    pub fn forget(&self, conn: ConnId) {
+        self.shared.seen.lock().retain(|(of, _, _), _| *of != conn);
+    }
+
+    /// `fs/read_text_file`.
+    pub async fn read(&self, job: FileJob, range: ReadRange) -> FileOutcome {
+        let path = match paths::resolve(&job.path, job.confined_to.as_deref()) {
+            Ok(path) => path,
+            Err(outside) => return FileOutcome::Outside(outside),
+        };
+        let _turn = self.turn(&path).await;
+        let deadline = Instant::now() + PATIENCE;
+        let text = match self.current_text(&path, deadline).await {
+            Ok(text) => text,
+            Err(trouble) => return trouble.into(),
+        };
+        let answer = match edits::lines(&text, range) {
+            Ok(part) => FileOutcome::Read(part.to_owned()),
+            Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
+        };
+        self.remember(&job, &path, text.into());
+        answer
+    }
+
+    /// `fs/write_text_file`.
+    pub async fn write(&self, job: FileJob, content: Arc<str>) -> FileOutcome {
+        let path = match paths::resolve(&job.path, job.confined_to.as_deref()) {
+            Ok(path) => path,
+            Err(outside) => return FileOutcome::Outside(outside),
+        };
+        let _turn = self.turn(&path).await;
+        let base = self.shared.seen.lock().get(&key(&job, &path)).cloned();
+        let deadline = Instant::now() + PATIENCE;
+        let result = match self.stat(&path, deadline).await {
+            Ok(Some(loaded)) => self.write_buffer(&path, loaded, &content, base.as_deref(), deadline).await,
+            Ok(None) => disk::write(&path, &content).map_err(Trouble::from),
+            Err(trouble) => Err(trouble),
+        };
+        if let Err(trouble) = result {
+            return trouble.into();
+        }
+        // Autocommands on save may have changed what the agent wrote: its next write is based on what they left.
+        let left = self.current_text(&path, deadline).await.map_or(content, Arc::from);
+        self.remember(&job, &path, left);
+        FileOutcome::Written
+    }
+
+    fn remember(&self, job: &FileJob, path: &Path, text: Arc<str>) {
+        self.shared.seen.lock().insert(key(job, path), text);
+    }
+
+    /// Waits for the operations on this file that came before.
+    async fn turn(&self, path: &Path) -> tokio::sync::OwnedMutexGuard<()> {
+        let queue = {
+            let mut queues = self.shared.queues.lock();
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+            Arc::clone(queues.entry(path.to_owned()).or_default())
+        };
+        queue.lock_owned().await
+    }
+
+    /// The text of a file as the user sees it.
+    async fn current_text(&self, path: &Path, deadline: Instant) -> Result<String, Trouble> {
+        loop {
+            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(disk::read(path)?) };
+            if !loaded.modified {
+                // The disk holds the same, byte for byte, unless it is in an encoding that only the buffer understands.
+                match disk::read(path) {
+                    Err(disk::DiskError::NotText(_)) => {}
+                    result => return Ok(result?),
+                }
+            }
+            if let Some(text) = self.buffer_text(&loaded, deadline).await? {
+                return Ok(text);
+            }
+        }
+    }
+
+    /// The text of a buffer, or `None` if it changed while it was read.
+    async fn buffer_text(&self, loaded: &Loaded, deadline: Instant) -> Result<Option<String>, Trouble> {
+        let mut whole = String::new();
+        let mut next = 0_u64;
+        loop {
+            let arguments = vec![loaded.buf.into(), loaded.tick.into(), next.into(), PIECE.into()];
+            let answer = self.ask("file_lines", arguments, deadline).await?;
+            if is_true(&answer, "stale") {
+                return Ok(None);
+            }
+            for line in array(&answer, "lines") {
+                if !whole.is_empty() || next > 0 {
+                    whole.push_str(loaded.text.line_break);
+                }
+                // Neovim's API gives a NUL in a line as a line break.
+                whole.push_str(&text(line).unwrap_or_default().replace('\n', "\0"));
+                next += 1;
+            }
+            if is_true(&answer, "done") {
+                break;
+            }
+            if array(&answer, "lines").is_empty() {
+                return Err(Trouble::Odd(answer.to_string()));
+            }
+        }
+        // A buffer with one empty line is an empty file.
+        if loaded.text.eol && !(whole.is_empty() && next <= 1) {
+            whole.push_str(loaded.text.line_break);
+        }
+        Ok(Some(whole))
+    }
+
+    async fn write_buffer(
+        &self,
+        path: &Path,
+        mut loaded: Loaded,
+        content: &str,
+        base: Option<&str>,
+        deadline: Instant,
+    ) -> Result<(), Trouble> {
+        loop {
+            if let Some(why) = loaded.why_not {
+                return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
+            }
+            let current = self.buffer_text(&loaded, deadline).await?;
+            if let Some(current) = current {
+                let current = edits::with_line_breaks(&current, "\n");
+                let content = edits::with_line_breaks(content, "\n");
+                let is_news = match base {
+                    Some(base) => edits::with_line_breaks(base, "\n") != current,
+                    None => loaded.modified,
+                };
+                if is_news && current != content {
+                    return Err(Trouble::Refused(format!(
+                        "{} has changes of the user that you have not seen. Read it again, and base your change on that",
+                        path.display()
+                    )));
+                }
+                let edit = edits::buffer_edits(&current, &content);
+                match self.edit(&loaded, edit, &content, deadline).await? {
+                    Edited::Done => return Ok(()),
+                    Edited::Stale => {}
+                    Edited::Busy => self.wait_until_free(deadline).await?,
+                }
+            }
+            loaded = match self.stat(path, deadline).await? {
+                Some(loaded) => loaded,
+                None => return Ok(disk::write(path, content)?),
+            };
+        }
+    }
+
+    async fn edit(
+        &self,
+        loaded: &Loaded,
+        edits: Vec<edits::BufferEdit>,
+        content: &str,
+        deadline: Instant,
+    ) -> Result<Edited, Trouble> {
+        let edits = edits
+            .into_iter()
+            .map(|edit| {
+                let lines = edit.lines.into_iter().map(Value::from).collect();
+                Value::Array(vec![
+                    edit.row.into(),
+                    edit.col.into(),
+                    edit.end_row.into(),
+                    edit.end_col.into(),
+                    Value::Array(lines),
+                ])
+            })
+            .collect();
+        let eol = content.is_empty() || content.ends_with('\n');
+        let options = super::wire::map([("save", true.into()), ("eol", eol.into())]);
+        let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
+        let answer = self.ask("file_edit", arguments, deadline).await?;
+        if is_true(&answer, "ok") {
+            return Ok(Edited::Done);
+        }
+        if is_true(&answer, "stale") {
+            return Ok(Edited::Stale);
+        }
+        if get(&answer, "busy").is_some() {
+            return Ok(Edited::Busy);
+        }
+        let why = get(&answer, "error").and_then(text).unwrap_or_else(|| answer.to_string());
+        Err(Trouble::Refused(why))
+    }
+
+    async fn wait_until_free(&self, deadline: Instant) -> Result<(), Trouble> {
+        // Also asked now and then, should the end of a mode go unnoticed.
+        const AT_MOST: Duration = Duration::from_millis(500);
+        let next = (Instant::now() + AT_MOST).min(deadline);
+        if timeout_at(next, self.shared.freed.notified()).await.is_err() && Instant::now() >= deadline {
+            return Err(Trouble::Refused(
+                "The user is editing that file right now; nothing was written. Try again later".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    async fn stat(&self, path: &Path, deadline: Instant) -> Result<Option<Loaded>, Trouble> {
+        let answer = self.ask("file_stat", vec![path.to_string_lossy().into_owned().into()], deadline).await?;
+        if !is_true(&answer, "loaded") {
+            return Ok(None);
+        }
+        let (Some(buf), Some(tick)) = (get(&answer, "buf").and_then(Value::as_i64), integer(&answer, "tick")) else {
+            return Err(Trouble::Odd(answer.to_string()));
+        };
+        let line_break = match get(&answer, "fileformat").and_then(Value::as_str) {
+            Some("dos") => "\r\n",
+            Some("mac") => "\r",
+            _ => "\n",
+        };
+        Ok(Some(Loaded {
+            buf,
+            tick,
+            modified: is_true(&answer, "modified"),
+            why_not: get(&answer, "why_not").and_then(text),
+            text: BufferText { eol: is_true(&answer, "eol"), line_break },
+        }))
+    }
+
+    /// Asks Lua, but not for longer than until `deadline`. The call itself is never dropped.
+    async fn ask(&self, function: &str, arguments: Vec<Value>, deadline: Instant) -> Result<Value, Trouble> {
+        let answer = hand::call(&self.nvim, MODULE, function, arguments);
+        match timeout_at(deadline, answer).await {
+            Ok(Ok(result)) => Ok(result?),
+            Ok(Err(_)) => Err(hand::HandError::Ending.into()),
+            Err(_) => Err(Trouble::Busy),
+        }
+    }
+}
+
+/// What became of an edit.
+enum Edited {
+    Done,
+    Stale,
+    Busy,
+}
+
+fn key(job: &FileJob, path: &Path) -> (ConnId, SessionId, PathBuf) {
+    (job.session.0, job.session.1.clone(), path.to_owned())
+}
+
+fn is_true(answer: &Value, key: &str) -> bool {
+    get(answer, key).and_then(Value::as_bool).unwrap_or_default()
+}

@@ -1,0 +1,233 @@
+//! Everything that is shown goes to Neovim in frames: one call each, never a second one before the first was acknowledged.
+//!
+//! What changes while a frame is in flight is coalesced: only the last status counts, and a message's text is taken from
+//! where the buffer is. The size of a frame follows how fast Neovim acknowledges, so that no key waits for one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+
+use rmpv::Value;
+
+use super::incoming::{array, get, integer};
+use super::wire;
+use crate::core::effect::{Show, UserEvent};
+use crate::core::ids::{ChatId, Millis, PromptId};
+use crate::core::permission::PermissionView;
+use crate::core::status::{ChatState, Status};
+use crate::core::transcript::{Change, Transcript};
+use crate::view::TranscriptView;
+
+/// Bytes of text in a frame to begin with.
+const FIRST_BUDGET: usize = 32 * 1024;
+const MIN_BUDGET: usize = 4 * 1024;
+const MAX_BUDGET: usize = 64 * 1024;
+/// A frame that took longer than this, in milliseconds, is followed by smaller ones.
+const SLOW: u64 = 12;
+/// A full frame that took no longer than this may be followed by larger ones.
+const FAST: u64 = 5;
+/// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
+const CALM_INTERVAL: u64 = 33;
+/// Between frames while there is a backlog.
+const BUSY_INTERVAL: u64 = 4;
+/// Longest wait after frames that failed in a row.
+const MAX_BACKOFF: u64 = 10_000;
+
+/// All that waits to be shown.
+#[derive(Debug)]
+pub struct Frames {
+    chats: BTreeMap<ChatId, Chat>,
+    permissions: Option<Vec<PermissionView>>,
+    /// Events and messages that do not wait for rows, in order.
+    others: VecDeque<Value>,
+    in_flight: Option<InFlight>,
+    budget: usize,
+    /// No frame is sent before.
+    not_before: Millis,
+    failures: u32,
+}
+
+#[derive(Debug)]
+struct Chat {
+    cwd: PathBuf,
+    view: TranscriptView,
+    /// The buffer's `changedtick` after our last edit.
+    tick: u64,
+    status: Option<Status>,
+    queued: Option<Vec<(PromptId, String)>>,
+    /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
+    after_rows: VecDeque<Value>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    sent: Millis,
+    full: bool,
+}
+
+impl Chat {
+    fn waits(&self) -> bool {
+        !self.view.is_clean() || self.status.is_some() || self.queued.is_some() || !self.after_rows.is_empty()
+    }
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self {
+            chats: BTreeMap::new(),
+            permissions: None,
+            others: VecDeque::new(),
+            in_flight: None,
+            budget: FIRST_BUDGET,
+            not_before: Millis::default(),
+            failures: 0,
+        }
+    }
+}
+
+impl Frames {
+    /// A chat whose transcript buffer is still empty.
+    pub fn open(&mut self, chat: ChatId, cwd: PathBuf) {
+        self.chats.entry(chat).or_insert_with(|| Chat {
+            view: TranscriptView::new(cwd.clone()),
+            cwd,
+            tick: 0,
+            status: None,
+            queued: None,
+            after_rows: VecDeque::new(),
+        });
+    }
+
+    /// The chat is gone.
+    pub fn forget(&mut self, chat: ChatId) {
+        self.chats.remove(&chat);
+    }
+
+    /// The transcript of a chat changed.
+    pub fn note(&mut self, chat: ChatId, change: Change) {
+        if let Some(chat) = self.chats.get_mut(&chat) {
+            chat.view.note(change);
+        }
+    }
+
+    /// The buffer of a chat is not what it should be.
+    pub fn resync(&mut self, chat: ChatId) {
+        if let Some(chat) = self.chats.get_mut(&chat) {
+            chat.tick = 0;
+            chat.view.resync();
+        }
+    }
+
+    /// Something is to be shown besides rows.
+    pub fn show(&mut self, show: Show) {
+        match show {
+            Show::Status(chat, status) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    chat.status = Some(*status);
+                }
+            }
+            Show::Permissions(views) => self.permissions = Some(views),
+            Show::Queued(chat, prompts) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    let lines: Vec<String> = prompts.iter().map(|(_, line)| line.clone()).collect();
+                    chat.view.set_queued(&lines);
+                    chat.queued = Some(prompts);
+                }
+            }
+            Show::UserEvent(UserEvent::TurnEnd(chat, _)) if self.chats.contains_key(&chat) => {
+                if let (Some(chat), Some(item)) = (self.chats.get_mut(&chat), wire::item(&show)) {
+                    chat.after_rows.push_back(item);
+                }
+            }
+            Show::TakenBack(..) | Show::UserEvent(_) | Show::Message(..) => self.others.extend(wire::item(&show)),
+        }
+    }
+
+    /// When a frame should be sent: `None` if there is nothing to send, or one is in flight.
+    pub fn due(&self) -> Option<Millis> {
+        let waits = self.permissions.is_some() || !self.others.is_empty() || self.chats.values().any(Chat::waits);
+        (waits && self.in_flight.is_none()).then_some(self.not_before)
+    }
+
+    /// The items of the next frame, which is in flight from now on. Call it when it is [`due`](Self::due).
+    pub fn take<'a>(&mut self, transcript: impl Fn(ChatId) -> Option<&'a Transcript>, now: Millis) -> Vec<Value> {
+        let mut items = Vec::new();
+        let mut left = self.budget;
+        for (&id, chat) in &mut self.chats {
+            if left > 0
+                && !chat.view.is_clean()
+                && let Some(transcript) = transcript(id)
+            {
+                let ops = chat.view.take(transcript, left);
+                left = left.saturating_sub(ops.iter().map(cost).sum());
+                if !ops.is_empty() {
+                    items.push(wire::rows(id, chat.tick, ops));
+                }
+            }
+            let is_shown = chat.view.is_clean();
+            let is_urgent = chat.status.as_ref().is_some_and(|status| status.state != ChatState::Idle);
+            if (is_shown || is_urgent)
+                && let Some(status) = chat.status.take()
+            {
+                items.push(wire::status(id, &status));
+            }
+            if let Some(prompts) = chat.queued.take() {
+                items.push(wire::queued(id, &prompts));
+            }
+            if is_shown {
+                items.extend(chat.after_rows.drain(..));
+            }
+        }
+        items.extend(self.others.drain(..));
+        if let Some(views) = self.permissions.take() {
+            let cwd_of = |chat| self.chats.get(&chat).map(|chat: &Chat| chat.cwd.clone()).unwrap_or_default();
+            items.push(wire::permissions(&views, cwd_of));
+        }
+        self.in_flight = Some(InFlight { sent: now, full: left == 0 });
+        items
+    }
+
+    /// Neovim answered the frame.
+    pub fn acknowledged(&mut self, answer: &Value, now: Millis) {
+        let Some(frame) = self.in_flight.take() else { return };
+        self.failures = 0;
+        let took = now.since(frame.sent);
+        if took > SLOW {
+            self.budget = (self.budget / 2).max(MIN_BUDGET);
+        } else if took <= FAST && frame.full {
+            self.budget = (self.budget * 3 / 2).min(MAX_BUDGET);
+        }
+        // Neovim gets at least as much time for itself as the frame took it.
+        let pause = if frame.full { BUSY_INTERVAL.max(took) } else { CALM_INTERVAL };
+        self.not_before = if frame.full { now.plus(pause) } else { frame.sent.plus(pause) };
+        for (&id, chat) in &mut self.chats {
+            let tick = get(answer, "ticks").and_then(|ticks| integer(ticks, &id.to_string()));
+            chat.tick = tick.unwrap_or(chat.tick);
+        }
+        for stale in array(answer, "stale").iter().filter_map(Value::as_u64) {
+            self.resync(ChatId(stale));
+        }
+    }
+
+    /// Neovim could not apply the frame. Everything is sent anew, later each time; returns whether this is the first
+    /// failure in a row, which is worth telling.
+    pub fn failed(&mut self, now: Millis) -> bool {
+        self.in_flight = None;
+        let first = self.failures == 0;
+        self.not_before = now.plus((100 << self.failures.min(10)).min(MAX_BACKOFF));
+        self.failures += 1;
+        let chats: Vec<ChatId> = self.chats.keys().copied().collect();
+        for chat in chats {
+            self.resync(chat);
+        }
+        first
+    }
+}
+
+/// What an edit costs, in bytes of text.
+fn cost(op: &crate::view::Op) -> usize {
+    use crate::view::Op;
+    match op {
+        Op::SetLines { lines, .. } | Op::InsertText { lines, .. } => lines.iter().map(|line| line.len() + 1).sum(),
+        Op::Mark { .. } | Op::Unmark { .. } => 0,
+    }
+}

@@ -1,0 +1,139 @@
+//! What Lua says. Everything comes as a notification with one map, so no key ever waits for us.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use nvim_rs::{Handler, Neovim};
+use rmpv::Value;
+use tokio::sync::mpsc;
+
+use super::channel::Writer;
+use crate::core::event::UserAction;
+use crate::core::ids::{ChatId, OpenId, PromptId};
+
+/// Something that Lua said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FromLua {
+    /// The first message.
+    Hello(Hello),
+    /// The user did something.
+    Action(UserAction),
+    /// A transcript buffer is not what we think it is.
+    Resync(ChatId),
+    /// The mode that kept us from editing this buffer has ended.
+    FileFree(i64),
+}
+
+/// What the plugin is, and how it is configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hello {
+    /// The plugin's version.
+    pub version: String,
+    /// The number of the contract between Lua and the helper.
+    pub interface: u64,
+    /// The configuration, which Lua has checked.
+    pub config: Value,
+}
+
+/// Hands what Lua says to the owner task.
+#[derive(Debug, Clone)]
+pub struct Incoming {
+    to_owner: mpsc::UnboundedSender<FromLua>,
+}
+
+impl Incoming {
+    /// A handler that sends to `to_owner`.
+    pub const fn new(to_owner: mpsc::UnboundedSender<FromLua>) -> Self {
+        Self { to_owner }
+    }
+}
+
+#[async_trait]
+impl Handler for Incoming {
+    type Writer = Writer;
+
+    async fn handle_request(&self, name: String, _: Vec<Value>, _: Neovim<Writer>) -> Result<Value, Value> {
+        Err(format!("agentchat answers no requests; {name} must be sent by vim.rpcnotify").into())
+    }
+
+    async fn handle_notify(&self, name: String, arguments: Vec<Value>, _: Neovim<Writer>) {
+        if let Some(message) = parse(&name, arguments.first().unwrap_or(&Value::Nil)) {
+            // The owner task is gone only when the helper ends.
+            let _ = self.to_owner.send(message);
+        } else {
+            tracing::warn!(%name, "a notification that cannot be used");
+        }
+    }
+}
+
+/// Reads a notification; `None` if it is unknown or lacks something.
+fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
+    let chat = || Some(ChatId(integer(arguments, "chat")?));
+    Some(match name {
+        "hello" => FromLua::Hello(Hello {
+            version: string(arguments, "version")?,
+            interface: integer(arguments, "interface")?,
+            config: get(arguments, "config").cloned().unwrap_or(Value::Nil),
+        }),
+        "resync" => FromLua::Resync(chat()?),
+        "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
+        "open" => FromLua::Action(UserAction::Open {
+            chat: chat()?,
+            agent: string(arguments, "agent"),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+        }),
+        "close" => FromLua::Action(UserAction::Close(chat()?)),
+        "prompt" => FromLua::Action(UserAction::Prompt {
+            chat: chat()?,
+            id: PromptId(integer(arguments, "id")?),
+            blocks: array(arguments, "blocks").iter().filter_map(|block| string(block, "text")).collect(),
+        }),
+        "take_back" => FromLua::Action(UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?))),
+        "cancel" => FromLua::Action(UserAction::Cancel(chat()?)),
+        "respond" => FromLua::Action(UserAction::Respond {
+            request: OpenId(integer(arguments, "request")?),
+            option: string(arguments, "option")?,
+        }),
+        "restart" => FromLua::Action(UserAction::Restart(chat()?)),
+        _ => return None,
+    })
+}
+
+/// The value of a key of a map.
+pub(crate) fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
+    map.as_map()?.iter().find(|(known, _)| known.as_str() == Some(key)).map(|(_, value)| value)
+}
+
+/// A text; bytes that are no UTF-8 are replaced, as Neovim's strings may hold anything.
+pub(crate) fn string(map: &Value, key: &str) -> Option<String> {
+    get(map, key).and_then(text)
+}
+
+/// A value as text.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(String::from_utf8_lossy(text.as_bytes()).into_owned()),
+        _ => None,
+    }
+}
+
+/// A whole number that is not negative. Lua may send it as a float.
+pub(crate) fn integer(map: &Value, key: &str) -> Option<u64> {
+    let value = get(map, key)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole and in range")]
+    value.as_u64().or_else(|| {
+        value.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float)).map(|float| float as u64)
+    })
+}
+
+/// A list; an empty one if there is none.
+pub(crate) fn array<'a>(map: &'a Value, key: &str) -> &'a [Value] {
+    get(map, key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A map with names for keys; empty if there is none. An empty Lua table arrives as a list.
+pub(crate) fn named<'a>(map: &'a Value, key: &str) -> BTreeMap<String, &'a Value> {
+    let pairs = get(map, key).and_then(Value::as_map).map(Vec::as_slice).unwrap_or_default();
+    pairs.iter().filter_map(|(name, value)| Some((text(name)?, value))).collect()
+}

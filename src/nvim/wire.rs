@@ -1,0 +1,159 @@
+//! Values for Lua: the items of a frame.
+
+use rmpv::Value;
+
+use crate::core::effect::{MessageLevel, Show, UserEvent};
+use crate::core::ids::{ChatId, PromptId};
+use crate::core::permission::PermissionView;
+use crate::core::status::Status;
+use crate::view::{Op, permission};
+use std::path::Path;
+
+/// A map with names for keys.
+pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Value {
+    Value::Map(pairs.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
+}
+
+fn text(value: impl Into<String>) -> Value {
+    Value::from(value.into())
+}
+
+fn optional(value: Option<impl Into<String>>) -> Value {
+    value.map_or(Value::Nil, text)
+}
+
+/// A row number, or a count.
+fn number(value: usize) -> Value {
+    Value::from(value)
+}
+
+/// Edits of a transcript.
+pub(super) fn rows(chat: ChatId, base: u64, ops: Vec<Op>) -> Value {
+    Value::Array(vec!["rows".into(), chat.0.into(), base.into(), Value::Array(ops.into_iter().map(op).collect())])
+}
+
+fn op(op: Op) -> Value {
+    let lines = |lines: Vec<String>| Value::Array(lines.into_iter().map(Value::from).collect());
+    Value::Array(match op {
+        Op::SetLines { first, last, lines: new } => vec!["l".into(), number(first), last.into(), lines(new)],
+        Op::InsertText { row, col, lines: new } => vec!["t".into(), number(row), number(col), lines(new)],
+        Op::Mark { row, col, end_row, end_col, group } => {
+            vec!["m".into(), number(row), number(col), number(end_row), number(end_col), group.into()]
+        }
+        Op::Unmark { first, last } => vec!["x".into(), number(first), number(last)],
+    })
+}
+
+/// The status of a chat.
+pub(super) fn status(chat: ChatId, status: &Status) -> Value {
+    let usage = status.usage.as_ref().map_or(Value::Nil, |usage| {
+        let cost = usage.cost.as_ref().map_or(Value::Nil, |(amount, currency)| {
+            map([("amount", (*amount).into()), ("currency", text(currency.as_str()))])
+        });
+        map([("used", usage.used.into()), ("size", usage.size.into()), ("cost", cost)])
+    });
+    let table = map([
+        ("state", status.state.as_str().into()),
+        ("phase", optional(status.phase)),
+        ("agent", text(status.agent.as_str())),
+        ("session_id", optional(status.session.as_ref().map(ToString::to_string))),
+        ("title", optional(status.title.as_deref())),
+        ("mode", optional(status.mode.as_deref())),
+        ("model", optional(status.model.as_deref())),
+        ("usage", usage),
+        ("permissions", number(status.permissions)),
+        ("queued", number(status.queued)),
+        ("error", optional(status.error.as_deref())),
+    ]);
+    Value::Array(vec!["status".into(), chat.0.into(), table])
+}
+
+/// The queue of permission requests.
+pub(super) fn permissions(views: &[PermissionView], cwd_of: impl Fn(ChatId) -> std::path::PathBuf) -> Value {
+    let list = views.iter().map(|view| permission_request(view, &cwd_of(view.chat))).collect();
+    Value::Array(vec!["permissions".into(), Value::Array(list)])
+}
+
+fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
+    let detail = permission::detail(&view.tool, cwd).into_iter().map(Value::from).collect();
+    let options = view
+        .options
+        .iter()
+        .map(|option| {
+            map([
+                ("id", text(option.id.as_str())),
+                ("name", text(option.name.as_str())),
+                ("kind", text(option.kind.as_str())),
+            ])
+        })
+        .collect();
+    map([
+        ("request", view.request.0.into()),
+        ("chat", view.chat.0.into()),
+        ("agent", text(view.agent.as_str())),
+        ("title", text(permission::title(&view.tool))),
+        ("kind", text(view.tool.kind.as_str())),
+        ("detail", Value::Array(detail)),
+        ("options", Value::Array(options)),
+    ])
+}
+
+/// The ids of the prompts that wait.
+pub(super) fn queued(chat: ChatId, prompts: &[(PromptId, String)]) -> Value {
+    let ids = prompts.iter().map(|(id, _)| id.0.into()).collect();
+    Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids)])
+}
+
+/// Everything else that is shown, except what [`status`], [`permissions`] and [`queued`] are for.
+pub(super) fn item(show: &Show) -> Option<Value> {
+    Some(Value::Array(match show {
+        Show::TakenBack(chat, id, blocks) => {
+            let blocks =
+                blocks.iter().map(|block| map([("type", "text".into()), ("text", text(block.as_str()))])).collect();
+            vec!["taken_back".into(), chat.0.into(), id.0.into(), Value::Array(blocks)]
+        }
+        Show::UserEvent(event) => {
+            let (name, data) = user_event(event);
+            vec!["event".into(), name.into(), data]
+        }
+        Show::Message(level, message) => {
+            let level = match level {
+                MessageLevel::Info => "info",
+                MessageLevel::Warn => "warn",
+                MessageLevel::Error => "error",
+            };
+            vec!["notify".into(), level.into(), text(message.as_str())]
+        }
+        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) => return None,
+    }))
+}
+
+fn user_event(event: &UserEvent) -> (&'static str, Value) {
+    let chat_value = |chat: &ChatId| ("chat", Value::from(chat.0));
+    match event {
+        UserEvent::SessionStart(chat, session) => {
+            ("AgentChatSessionStart", map([chat_value(chat), ("session_id", text(session.to_string()))]))
+        }
+        UserEvent::TurnStart(chat) => ("AgentChatTurnStart", map([chat_value(chat)])),
+        UserEvent::TurnEnd(chat, stop_reason) => {
+            ("AgentChatTurnEnd", map([chat_value(chat), ("stop_reason", text(stop_reason.as_str()))]))
+        }
+        UserEvent::ToolCall(chat, id, status) => (
+            "AgentChatToolCall",
+            map([chat_value(chat), ("tool_call_id", text(id.as_str())), ("status", text(status.as_str()))]),
+        ),
+        UserEvent::Permission(chat, request) => {
+            ("AgentChatPermission", map([chat_value(chat), ("request", request.0.into())]))
+        }
+        UserEvent::PermissionResolved(chat, request, option) => (
+            "AgentChatPermissionResolved",
+            map([chat_value(chat), ("request", request.0.into()), ("option", optional(option.as_deref()))]),
+        ),
+        UserEvent::FileChanged(chat, path) => {
+            ("AgentChatFileChanged", map([chat_value(chat), ("path", text(path.display().to_string()))]))
+        }
+        UserEvent::Error(chat, message) => {
+            ("AgentChatError", map([chat_value(chat), ("message", text(message.as_str()))]))
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The transcript buffer, and the edits that bring it up to date.
+//!
+//! The view knows how many rows of each entry are in the buffer. A change marks its entry dirty; [`TranscriptView::take`]
+//! turns dirty entries into edits until a budget is spent. A growing message costs what it grew by, wherever it stands.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::cards;
+use super::counts::Counts;
+use super::ops::{Op, Row};
+use crate::core::text::GrowingText;
+use crate::core::transcript::{Change, Entry, EntryIndex, Transcript};
+
+/// The state of one transcript buffer.
+#[derive(Debug)]
+pub struct TranscriptView {
+    cwd: PathBuf,
+    heights: Counts,
+    shown: Vec<Shown>,
+    dirty: BTreeSet<EntryIndex>,
+    /// Rows below all entries: the prompts that wait.
+    tail: Vec<Row>,
+    tail_shown: usize,
+    tail_dirty: bool,
+    /// The buffer's content is not what the view made it.
+    lost: bool,
+}
+
+/// What of an entry is in the buffer.
+#[derive(Debug, Clone)]
+enum Shown {
+    Nothing,
+    /// The first `bytes` of a message's text; its last row is `last_col` bytes long.
+    Text {
+        bytes: usize,
+        last_col: usize,
+    },
+    /// These rows.
+    Rows(Vec<Row>),
+}
+
+impl TranscriptView {
+    /// The view of an empty buffer; paths below `cwd` are shown without it.
+    pub fn new(cwd: PathBuf) -> Self {
+        Self {
+            cwd,
+            heights: Counts::default(),
+            shown: Vec::new(),
+            dirty: BTreeSet::new(),
+            tail: Vec::new(),
+            tail_shown: 0,
+            tail_dirty: false,
+            lost: false,
+        }
+    }
+
+    /// Takes note of a change; costs nothing that grows.
+    pub fn note(&mut self, change: Change) {
+        match change {
+            Change::Added(index) => {
+                while self.shown.len() <= index {
+                    self.shown.push(Shown::Nothing);
+                    self.heights.push_zero();
+                }
+                self.dirty.insert(index);
+            }
+            Change::Grew(index) | Change::Replaced(index) => {
+                self.dirty.insert(index);
+            }
+        }
+    }
+
+    /// Sets the rows below all entries.
+    pub fn set_queued(&mut self, prompts: &[String]) {
+        self.tail = prompts
+            .iter()
+            .enumerate()
+            .flat_map(|(at, prompt)| {
+                let blank = (at == 0).then(Row::default);
+                blank.into_iter().chain([Row::of(format!("⏳ queued: {prompt}"), "AgentChatQueued")])
+            })
+            .collect();
+        self.tail_dirty = true;
+    }
+
+    /// The buffer is not what it should be: everything is sent anew.
+    pub fn resync(&mut self) {
+        self.lost = true;
+        self.heights = Counts::default();
+        for (index, shown) in self.shown.iter_mut().enumerate() {
+            *shown = Shown::Nothing;
+            self.heights.push_zero();
+            self.dirty.insert(index);
+        }
+        self.tail_shown = 0;
+        self.tail_dirty = true;
+    }
+
+    /// Whether the buffer is up to date.
+    pub fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && !self.tail_dirty && !self.lost
+    }
+
+    /// Edits of about `budget` bytes of text that bring the buffer nearer to the transcript.
+    pub fn take(&mut self, transcript: &Transcript, budget: usize) -> Vec<Op> {
+        let mut ops = Vec::new();
+        if std::mem::take(&mut self.lost) {
+            ops.push(Op::SetLines { first: 0, last: -1, lines: Vec::new() });
+            ops.push(Op::Unmark { first: 0, last: 1 });
+        }
+        let mut left = budget;
+        while left > 0
+            && let Some(index) = self.dirty.pop_first()
+        {
+            let Some(entry) = transcript.entries().get(index) else { continue };
+            let spent = match entry {
+                Entry::User(text) | Entry::Agent(text) | Entry::Thought(text) => {
+                    self.grow(transcript, index, text, left, &mut ops)
+                }
+                Entry::Tool(_) | Entry::Plan(_) | Entry::Notice(..) => self.replace(transcript, index, &mut ops),
+            };
+            left = left.saturating_sub(spent);
+        }
+        if self.tail_dirty && self.dirty.is_empty() {
+            self.tail_dirty = false;
+            let rows = self.tail.clone();
+            let first = self.heights.total();
+            self.set_rows(first, self.tail_shown, &rows, &mut ops);
+            self.tail_shown = rows.len();
+        }
+        ops
+    }
+
+    /// Brings more of a message's text into the buffer; returns how many bytes.
+    fn grow(
+        &mut self,
+        transcript: &Transcript,
+        index: EntryIndex,
+        text: &GrowingText,
+        budget: usize,
+        ops: &mut Vec<Op>,
+    ) -> usize {
+        let start = self.heights.before(index);
+        let from = match self.shown[index] {
+            Shown::Text { bytes, .. } => bytes,
+            Shown::Nothing | Shown::Rows(_) => 0,
+        };
+        let mut lines = vec![String::new()];
+        let mut taken = 0;
+        for slice in text.slices(from, budget) {
+            taken += slice.len();
+            let mut pieces = slice.split('\n');
+            if let (Some(last), Some(piece)) = (lines.last_mut(), pieces.next()) {
+                last.push_str(piece);
+            }
+            lines.extend(pieces.map(str::to_owned));
+        }
+        if from + taken < text.len() {
+            self.dirty.insert(index);
+        }
+        if taken == 0 {
+            return 0;
+        }
+        let breaks = lines.len() - 1;
+        let tail_len = lines.last().map_or(0, String::len);
+        if let Shown::Text { bytes, last_col } = &mut self.shown[index] {
+            let row = self.heights.before(index + 1) - 1;
+            ops.push(Op::InsertText { row, col: *last_col, lines });
+            *bytes += taken;
+            *last_col = if breaks == 0 { *last_col + tail_len } else { tail_len };
+            self.heights.change(index, breaks, 0);
+        } else {
+            let (prelude, group) = prelude(transcript, index);
+            let rows = prelude.len() + lines.len();
+            let first_text = start + prelude.len();
+            let last = first_text + breaks;
+            self.open_rows(start, prelude.iter().map(|row| row.text.clone()).chain(lines).collect(), ops);
+            mark_rows(start, &prelude, ops);
+            if let Some(group) = group {
+                ops.push(Op::Mark { row: first_text, col: 0, end_row: last, end_col: tail_len, group });
+            }
+            self.shown[index] = Shown::Text { bytes: taken, last_col: tail_len };
+            self.heights.change(index, rows, 0);
+        }
+        taken
+    }
+
+    /// Brings the rows of an entry that is not a message up to date; returns how many bytes that took.
+    fn replace(&mut self, transcript: &Transcript, index: EntryIndex, ops: &mut Vec<Op>) -> usize {
+        let mut rows = Vec::new();
+        if needs_blank(transcript, index) {
+            rows.push(Row::default());
+        }
+        rows.extend(match &transcript.entries()[index] {
+            Entry::Tool(call) => cards::tool(call, &self.cwd),
+            Entry::Plan(steps) => cards::plan(steps),
+            Entry::Notice(severity, text) => cards::notice(*severity, text),
+            Entry::User(_) | Entry::Agent(_) | Entry::Thought(_) => Vec::new(),
+        });
+        let start = self.heights.before(index);
+        let old = match std::mem::replace(&mut self.shown[index], Shown::Nothing) {
+            Shown::Rows(rows) => rows,
+            Shown::Nothing | Shown::Text { .. } => Vec::new(),
+        };
+        let same_first = rows.iter().zip(&old).take_while(|(new, old)| new == old).count();
+        let most = rows.len().min(old.len()) - same_first;
+        let same_last = rows.iter().rev().zip(old.iter().rev()).take(most).take_while(|(new, old)| new == old).count();
+        let changed = &rows[same_first..rows.len() - same_last];
+        let gone = old.len() - same_first - same_last;
+        let cost = changed.iter().map(|row| row.text.len() + 1).sum();
+        self.set_rows(start + same_first, gone, changed, ops);
+        self.heights.change(index, rows.len(), old.len());
+        self.shown[index] = Shown::Rows(rows);
+        cost
+    }
+
+    /// Replaces `gone` rows from `first` by these.
+    fn set_rows(&self, first: usize, gone: usize, rows: &[Row], ops: &mut Vec<Op>) {
+        if gone == 0 && rows.is_empty() {
+            return;
+        }
+        let lines = rows.iter().map(|row| row.text.clone()).collect();
+        if gone == 0 {
+            self.open_rows(first, lines, ops);
+        } else {
+            ops.push(Op::Unmark { first, last: first + gone });
+            ops.push(Op::SetLines { first, last: to_i64(first + gone), lines });
+        }
+        mark_rows(first, rows, ops);
+    }
+
+    /// Inserts lines. Neovim's empty buffer has one line, which the first insertion replaces.
+    fn open_rows(&self, first: usize, lines: Vec<String>, ops: &mut Vec<Op>) {
+        let is_empty = self.heights.total() + self.tail_shown == 0;
+        ops.push(Op::SetLines { first, last: to_i64(first + usize::from(is_empty)), lines });
+    }
+}
+
+fn mark_rows(first: usize, rows: &[Row], ops: &mut Vec<Op>) {
+    for (row, content) in rows.iter().enumerate() {
+        ops.extend(content.marks.iter().map(|&(col, end_col, group)| Op::Mark {
+            row: first + row,
+            col,
+            end_row: first + row,
+            end_col,
+            group,
+        }));
+    }
+}
+
+/// The rows of ours above a message's text, and the group of that text.
+fn prelude(transcript: &Transcript, index: EntryIndex) -> (Vec<Row>, Option<&'static str>) {
+    let blank = needs_blank(transcript, index).then(Row::default);
+    let (header, group) = match transcript.entries()[index] {
+        Entry::User(_) => (Some(Row::of("❯ You", "AgentChatUserHeader")), Some("AgentChatUser")),
+        Entry::Thought(_) => (Some(Row::of("… thinking", "AgentChatDim")), Some("AgentChatThought")),
+        _ => (None, None),
+    };
+    (blank.into_iter().chain(header).collect(), group)
+}
+
+/// Whether a blank row stands above the entry: tool calls and notices in a row stand close together.
+fn needs_blank(transcript: &Transcript, index: EntryIndex) -> bool {
+    let is_small = |entry: &Entry| matches!(entry, Entry::Tool(_) | Entry::Notice(..));
+    match index.checked_sub(1).map(|before| &transcript.entries()[before]) {
+        None => false,
+        Some(before) => !(is_small(before) && is_small(&transcript.entries()[index])),
+    }
+}
+
+/// A row number as Neovim takes it.
+fn to_i64(row: usize) -> i64 {
+    i64::try_from(row).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+use super::*;
+use crate::core::ids::Millis;
+use crate::core::tool_call::{ToolCall, ToolContent, ToolStatus};
+use crate::core::transcript::{PlanStatus, PlanStep, Severity, Speaker};
+use proptest::prelude::*;
+
+/// What Neovim would hold after these edits.
+#[derive(Debug)]
+struct Buffer {
+    lines: Vec<String>,
+}
+
+impl Buffer {
+    fn new() -> Self {
+        Self { lines: vec![String::new()] }
+    }
+
+    fn apply(&mut self, ops: Vec<Op>) {
+        for op in ops {
+            match op {
+                Op::SetLines { first, last, lines } => {
+                    let last = usize::try_from(last).unwrap_or(self.lines.len());
+                    assert!(first <= last && last <= self.lines.len(), "{first}..{last} of {}", self.lines.len());
+                    assert!(lines.iter().all(|line| !line.contains('\n')));
+                    self.lines.splice(first..last, lines);
+                    if self.lines.is_empty() {
+                        self.lines.push(String::new());
+                    }
+                }
+                Op::InsertText { row, col, lines } => {
+                    let rest = self.lines[row].split_off(col);
+                    let mut lines = lines.into_iter();
+                    self.lines[row].push_str(&lines.next().expect("a first line"));
+                    let mut at = row;
+                    for line in lines {
+                        at += 1;
+                        self.lines.insert(at, line);
+                    }
+                    self.lines[at].push_str(&rest);
+                }
+                Op::Mark { row, col, end_row, end_col, .. } => {
+                    assert!(col <= self.lines[row].len());
+                    assert!(end_col <= self.lines[end_row].len());
+                }
+                Op::Unmark { first, last } => assert!(first <= last && last <= self.lines.len()),
+            }
+        }
+    }
+}
+
+fn view() -> TranscriptView {
+    TranscriptView::new("/p".into())
+}
+
+/// All rows, built in one go.
+fn whole(transcript: &Transcript, queued: &[String]) -> Vec<String> {
+    let mut view = view();
+    (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index)));
+    view.set_queued(queued);
+    let mut buffer = Buffer::new();
+    buffer.apply(view.take(transcript, usize::MAX));
+    buffer.lines
+}
+
+fn step(content: &str, status: PlanStatus) -> PlanStep {
+    PlanStep { content: content.into(), status }
+}
+
+#[test]
+fn a_conversation_reads_like_one() {
+    let mut transcript = Transcript::default();
+    transcript.chunk(Speaker::User, None, "fix it\nplease");
+    transcript.chunk(Speaker::Thought, None, "hm");
+    transcript.chunk(Speaker::Agent, None, "I will.\n\n- now");
+    let mut call = ToolCall::new("1".into(), Millis(0));
+    call.title = "Edit a.py".into();
+    call.kind = "edit".into();
+    call.set_status(ToolStatus::Completed, Millis(1500));
+    call.content = vec![ToolContent::Diff { path: "/p/a.py".into(), old: Some("a\nb\n".into()), new: "a\nc\n".into() }];
+    transcript.add_tool(call);
+    transcript.add(Entry::Notice(Severity::Stop, "Cancelled.".into()));
+    transcript.put_plan(vec![step("one", PlanStatus::Completed), step("two", PlanStatus::InProgress)]);
+    let rows = whole(&transcript, &["next".into()]);
+    let expected = "❯ You
+fix it
+please
+
+… thinking
+hm
+
+I will.
+
+- now
+
+✓ Edit a.py  edit · done · 1.5 s
+  ± a.py  +1 −1
+  - b
+  + c
+■ Cancelled.
+
+Plan  1/2
+  ✓ one
+  ▸ two
+
+⏳ queued: next";
+    assert_eq!(rows.join("\n"), expected);
+}
+
+#[test]
+fn a_chunk_costs_its_own_length_however_long_the_message_is() {
+    let mut transcript = Transcript::default();
+    let mut view = view();
+    view.note(transcript.chunk(Speaker::Agent, None, &"long\n".repeat(50_000)).expect("a change"));
+    while !view.is_clean() {
+        view.take(&transcript, 32 * 1024);
+    }
+    view.note(transcript.chunk(Speaker::Agent, None, "x").expect("a change"));
+    assert_eq!(view.take(&transcript, 32 * 1024), [Op::InsertText { row: 50_000, col: 0, lines: vec!["x".into()] }]);
+}
+
+#[test]
+fn only_the_changed_rows_of_a_card_are_sent() {
+    let mut transcript = Transcript::default();
+    let mut view = view();
+    let mut call = ToolCall::new("1".into(), Millis(0));
+    call.content = vec![ToolContent::Text("a\nb\nc".into())];
+    view.note(transcript.add_tool(call));
+    view.take(&transcript, 1000);
+    let change = transcript.update_tool("1", |call| call.content = vec![ToolContent::Text("a\nX\nc".into())]);
+    view.note(change.expect("a change"));
+    let ops = view.take(&transcript, 1000);
+    assert_eq!(ops[1], Op::SetLines { first: 2, last: 3, lines: vec!["  │ X".into()] });
+}
+
+/// Something that may happen to a transcript.
+#[derive(Debug, Clone)]
+enum Happening {
+    Chunk(Speaker, Option<String>, String),
+    Tool(u8, String),
+    Plan(u8),
+    Notice(String),
+    Queue(Vec<String>),
+    Frame(usize),
+    Lost,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let speaker = prop_oneof![Just(Speaker::User), Just(Speaker::Agent), Just(Speaker::Thought)];
+    prop_oneof![
+        4 => (speaker, proptest::option::of("[ab]"), "[a-zäé\n]{1,12}").prop_map(|(s, id, text)| Happening::Chunk(s, id, text)),
+        2 => (0u8..4, "[a-z\n]{0,8}").prop_map(|(id, text)| Happening::Tool(id, text)),
+        1 => (0u8..4).prop_map(Happening::Plan),
+        1 => "[a-z]{1,5}(\n[a-z]{1,5})?".prop_map(Happening::Notice),
+        1 => proptest::collection::vec("[a-z]{1,4}", 0..3).prop_map(Happening::Queue),
+        4 => (1usize..20).prop_map(Happening::Frame),
+        1 => Just(Happening::Lost),
+    ]
+}
+
+fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> {
+    match happening {
+        Happening::Chunk(speaker, id, text) => transcript.chunk(*speaker, id.as_deref(), text),
+        Happening::Tool(id, text) => {
+            let id = id.to_string();
+            let content = vec![ToolContent::Text(text.as_str().into())];
+            if transcript.tool(&id).is_some() {
+                return transcript.update_tool(&id, |call| call.content = content);
+            }
+            let mut call = ToolCall::new(id, Millis(0));
+            call.content = content;
+            Some(transcript.add_tool(call))
+        }
+        Happening::Plan(count) => {
+            Some(transcript.put_plan((0..*count).map(|_| step("s", PlanStatus::Pending)).collect()))
+        }
+        Happening::Notice(text) => Some(transcript.add(Entry::Notice(Severity::Info, text.clone()))),
+        Happening::Queue(_) | Happening::Frame(_) | Happening::Lost => None,
+    }
+}
+
+proptest! {
+    /// However changes, frames of any size and lost buffers fall, the buffer ends as if it had been built in one go.
+    #[test]
+    fn frames_add_up(happenings in proptest::collection::vec(happening(), 0..60)) {
+        let mut transcript = Transcript::default();
+        let mut view = view();
+        let mut buffer = Buffer::new();
+        let mut queued = Vec::new();
+        for happening in &happenings {
+            match happening {
+                Happening::Frame(budget) => buffer.apply(view.take(&transcript, *budget)),
+                Happening::Queue(prompts) => {
+                    queued.clone_from(prompts);
+                    view.set_queued(prompts);
+                }
+                Happening::Lost => {
+                    buffer.lines = vec!["somebody".into(), "was here".into()];
+                    view.resync();
+                }
+                other => {
+                    if let Some(change) = happen(&mut transcript, other) {
+                        view.note(change);
+                    }
+                }
+            }
+        }
+        let mut frames = 0;
+        while !view.is_clean() {
+            buffer.apply(view.take(&transcript, 16));
+            frames += 1;
+            prop_assert!(frames < 10_000);
+        }
+        prop_assert_eq!(buffer.lines, whole(&transcript, &queued));
+        prop_assert!(view.take(&transcript, 16).is_empty());
+    }
+}

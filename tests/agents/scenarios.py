@@ -1,0 +1,205 @@
+"""What every agent has to do in Neovim. Each scenario is a function that raises when it does not."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+from editor import TURN, Chat
+from model import plays
+
+STARTING = re.compile(r"start|initiali[sz]|session", re.IGNORECASE)
+
+
+class Failed(Exception):
+    """What was expected, and what was there instead."""
+
+
+def expect(condition: object, what: str, seen: object = "") -> None:
+    if not condition:
+        raise Failed(f"{what}{f'; instead: {seen}' if seen != '' else ''}")
+
+
+def startup(chat: Chat) -> str:
+    """The window is usable at once, the start is visible, and a prompt typed meanwhile is answered."""
+    seconds = chat.open()
+    chat.type_prompt("hello", "Are you there?")
+    states, words = set(), set()
+
+    def ready() -> bool:
+        states.add(chat.status()["state"])
+        words.update(match.group(0).lower() for row in chat.nvim.screen() for match in STARTING.finditer(row))
+        return states & {"idle", "running", "failed"}
+
+    chat.wait(ready, "the agent to be ready", TURN)
+    expect("failed" not in states, "the agent starts", chat.status())
+    expect("starting" in states, "the state `starting`", states)
+    expect(words, "words on the screen about the start")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "the prompt that was typed meanwhile ends with end_turn", stop)
+    _expect_transcript(chat, plays.HELLO)
+    return f"window in {seconds * 1000:.0f} ms"
+
+
+def text(chat: Chat) -> str:
+    """The whole answer is in the transcript, line for line, and its end on the screen; so are thoughts."""
+    chat.type_prompt("text", "How are words counted?")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    _expect_transcript(chat, plays.ANSWER)
+    chat.wait(lambda: any("That is all." in row for row in chat.nvim.screen()), "the end of the answer on the screen", 5)
+    if plays.THOUGHT not in chat.recording.thoughts():
+        return "no thought"
+    _expect_transcript(chat, plays.THOUGHT, inside_lines=True)
+    return ""
+
+
+def edit(chat: Chat) -> str:
+    """An edit is asked for, shown, allowed, and then in the file, and in its buffer when the client wrote it."""
+    source = chat.box.source
+    chat.edit(source)
+    window = chat.nvim.call("nvim_get_current_win")
+    chat.prompt("edit", "Count runs of blanks once.")
+    shown = chat.permission()
+    expect(plays.SOURCE in shown, f"a request that names {plays.SOURCE}", shown)
+    expect(chat.nvim.call("nvim_get_current_win") == window, "the focus to stay where it was")
+    expect(plays.OLD_LINE in source.read_text(encoding="utf-8"), "the file to be unchanged while the agent asks")
+    expect(chat.status()["permissions"] == 1, "one open request in the status", chat.status())
+    chat.answer("allow")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    changed = source.read_text(encoding="utf-8")
+    expect(plays.NEW_LINE in changed, "the change in the file", changed)
+    _expect_transcript(chat, "The line is changed.")
+    if chat.agent.writes_through_client:
+        expect(chat.file(source) == {"text": changed, "modified": False}, "the change in the buffer", chat.file(source))
+        chat.nvim.command("undo")
+        undone = chat.file(source)["text"]
+        expect(plays.OLD_LINE in undone, "one undo to take the whole change back", undone)
+        return "through the buffer"
+    return "on disk"
+
+
+def create(chat: Chat) -> str:
+    """A new file is asked for, allowed, and then there."""
+    notes = chat.box.project / plays.NOTES
+    chat.prompt("create", "Write the notes.")
+    chat.permission()
+    expect(not notes.exists(), "no file while the agent asks")
+    chat.answer("allow")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    expect(notes.exists() and notes.read_text(encoding="utf-8") == plays.NOTES_TEXT, "the notes on disk")
+    return ""
+
+
+def reject(chat: Chat) -> str:
+    """A denied edit changes nothing, and the turn ends."""
+    source = chat.box.source
+    before = source.read_bytes()
+    chat.prompt("edit", "Count runs of blanks once.")
+    chat.permission()
+    chat.answer("deny")
+    stop = chat.turn_end()
+    expect(stop == chat.agent.stop_after_reject, chat.agent.stop_after_reject, stop)
+    expect(source.read_bytes() == before, "the file to be unchanged")
+    if stop != "end_turn":
+        _expect_transcript(chat, stop, inside_lines=True)
+    return stop
+
+
+def shell(chat: Chat) -> str:
+    """A command is asked for with its whole text, allowed, and runs."""
+    mark = chat.box.project / plays.SHELL_FILE
+    chat.prompt("shell", "Run the command.")
+    shown = re.sub(r"\s+", "", chat.permission())
+    expect(re.sub(r"\s+", "", plays.SHELL_COMMAND) in shown, "the whole command in the request", shown)
+    expect(not mark.exists(), "nothing to run while the agent asks")
+    chat.answer("allow")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    expect(mark.exists(), "the command to have run")
+    _expect_transcript(chat, plays.SHELL_COMMAND, inside_lines=True)
+    return ""
+
+
+def cancel_stream(chat: Chat) -> str:
+    """Cancel ends a turn that streams, says so, and the next prompt is answered."""
+    chat.prompt("count", "Count for a long time.")
+    chat.wait(lambda: "number 3" in chat.since_prompt(), "numbers in the transcript", TURN)
+    start = time.monotonic()
+    chat.cancel()
+    stop = chat.turn_end()
+    seconds = time.monotonic() - start
+    expect(stop == "cancelled", "cancelled", stop)
+    _expect_transcript(chat, "cancelled", inside_lines=True)
+    _still_there(chat)
+    return f"after {seconds:.1f} s"
+
+
+def cancel_permission(chat: Chat) -> str:
+    """Cancel answers an open permission request, takes it away, and ends the turn."""
+    source = chat.box.source
+    before = source.read_bytes()
+    chat.prompt("edit", "Count runs of blanks once.")
+    chat.permission()
+    request = chat.recording.requests("a2c", "session/request_permission")[-1]
+    start = time.monotonic()
+    chat.cancel()
+    chat.wait(lambda: not chat.permission_shown(), "the request to go", 10)
+    stop = chat.turn_end()
+    seconds = time.monotonic() - start
+    expect(stop == "cancelled", "cancelled", stop)
+    expect(chat.status()["permissions"] == 0, "no open request in the status", chat.status())
+    # The agent may end the turn before it has read the answer.
+    answer = chat.wait(lambda: chat.recording.answer(request), "an answer to the request", 10)
+    expect(answer.get("result") == {"outcome": {"outcome": "cancelled"}}, "the answer `cancelled`", answer)
+    expect(source.read_bytes() == before, "the file to be unchanged")
+    _still_there(chat)
+    return f"after {seconds:.1f} s"
+
+
+SCENARIOS: dict[str, Callable[[Chat], str]] = {
+    "startup": startup,
+    "text": text,
+    "edit": edit,
+    "create": create,
+    "reject": reject,
+    "shell": shell,
+    "cancel-stream": cancel_stream,
+    "cancel-permission": cancel_permission,
+}
+
+
+def tidy(chat: Chat) -> None:
+    """After each scenario: every request answered once, nothing running, no error message; then a fresh project."""
+    chat.wait(lambda: not chat.recording.wrongly_answered(), "every request of the agent to have one answer", 10)
+    complaints = chat.complaints()
+    expect(not complaints, "no error in `:messages`", complaints)
+    chat.nvim.command("messages clear")
+    chat.box.reset_project()
+    chat.nvim.lua(
+        'local buffer = vim.fn.bufnr("^" .. ... .. "$") if buffer > 0 then vim.cmd.bwipeout({ buffer, bang = true }) end',
+        str(chat.box.source),
+    )
+
+
+def _still_there(chat: Chat) -> None:
+    chat.prompt("hello", "Still there?")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn for the prompt after the cancel", stop)
+    _expect_transcript(chat, plays.HELLO)
+
+
+def _expect_transcript(chat: Chat, wanted: str, inside_lines: bool = False) -> None:
+    """`wanted` as whole lines of the transcript since the last prompt, or anywhere inside them, case ignored."""
+
+    def there() -> bool:
+        lines = chat.since_prompt()
+        if inside_lines:
+            return wanted.lower() in "\n".join(lines).lower()
+        parts = wanted.split("\n")
+        return any(lines[start : start + len(parts)] == parts for start in range(len(lines)))
+
+    chat.wait(there, f"in the transcript: {wanted!r}", 10)

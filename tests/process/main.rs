@@ -1,0 +1,8 @@
+//! Real processes: what the guard leaves behind (nothing), how agents start and end, what is in the log afterwards.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod agents;
+mod guard;
+mod logging;
+mod support;
