@@ -6,5 +6,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conversation;
 mod harness;
 mod scripted_agent;
