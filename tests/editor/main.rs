@@ -8,4 +8,5 @@ mod support;
 
 mod conversation;
 mod harness;
+mod recordings;
 mod scripted_agent;
