@@ -187,8 +187,7 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
         .and_then(Value::as_u64)
         .ok_or_else(|| RpcError { code: None, message: "the answer names no protocolVersion".into() })?;
     let info = value.get("agentInfo").unwrap_or(&Value::Null);
-    let agent_name = text(info, "title").or_else(|| text(info, "name"));
-    Ok(Answer::Initialized { protocol_version, agent_name })
+    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name") })
 }
 
 /// Decodes the answer to `session/new`.

@@ -184,6 +184,11 @@ impl State {
         self.show_permissions();
     }
 
+    /// Whether the user is asked about anything in this chat.
+    pub(super) fn is_asked(&self, chat: ChatId) -> bool {
+        self.permissions.iter().any(|permission| permission.chat == chat)
+    }
+
     /// Whether the user is asked about this call.
     pub(super) fn is_asked_about(&self, chat: ChatId, tool: &str) -> bool {
         self.permissions

@@ -144,6 +144,12 @@ impl State {
                 self.note(id, Severity::Info, "Cancelled before it was sent; the text is back in the prompt.");
             }
             (None, Session::Waiting(_) | Session::Creating(_)) => self.cancel_start(id),
+            // An agent may ask outside of a turn too.
+            (None, Session::Ready(conn, session)) if self.is_asked(id) => {
+                let (conn, session) = (*conn, session.clone());
+                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
+                self.cancel_permissions(conn, &session);
+            }
             (None, _) => self.warn("Nothing is running."),
         }
     }

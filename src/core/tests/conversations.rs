@@ -1,0 +1,361 @@
+use super::world::{CHAT, CONN, World, session};
+use crate::core::effect::{Effect, Show};
+use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
+use crate::core::ids::{ChatId, Millis, OpenId, PromptId};
+use crate::core::message::{AgentMessage, AgentRequest, Answer, PermissionOption, Reply, RpcError, Update};
+use crate::core::tool_call::{ToolCallPatch, ToolStatus};
+
+fn tool(id: &str, status: ToolStatus, is_new: bool) -> Update {
+    Update::Tool { patch: ToolCallPatch { id: id.into(), status: Some(status), ..ToolCallPatch::default() }, is_new }
+}
+
+fn permission(tool: &str) -> AgentRequest {
+    let option = |id: &str, kind: &str| PermissionOption { id: id.into(), name: id.into(), kind: kind.into() };
+    AgentRequest::Permission {
+        session: session(),
+        tool: ToolCallPatch { id: tool.into(), ..ToolCallPatch::default() },
+        options: vec![option("yes", "allow_once"), option("no", "reject_once")],
+    }
+}
+
+/// The requests in the queue that was shown last.
+fn asked(world: &World) -> Vec<OpenId> {
+    let queue = world.shows().rev().find_map(|show| match show {
+        Show::Permissions(views) => Some(views.iter().map(|view| view.request).collect()),
+        _ => None,
+    });
+    queue.unwrap_or_default()
+}
+
+#[test]
+fn a_prompt_waits_for_the_session_and_then_goes_out() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.prompt(1, "hello");
+    assert!(matches!(world.effects[0], Effect::Spawn { .. }));
+    assert_eq!(world.shown_state(), Some("starting"));
+    world.initialized();
+    assert_eq!(world.calls(), ["initialize", "session/new"]);
+    world.created("s");
+    assert_eq!(world.calls(), ["initialize", "session/new", "session/prompt"]);
+    world.says("hi");
+    world.ended("end_turn");
+    assert_eq!(world.transcript(), ["user: hello", "agent: hi"]);
+    assert_eq!(world.shown_state(), Some("idle"));
+}
+
+#[test]
+fn updates_before_the_answer_to_session_new_are_applied_after_it() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    world.says("early");
+    world.update(Update::Mode("plan".into()));
+    assert_eq!(world.transcript(), [""; 0]);
+    world.created("s");
+    assert_eq!(world.transcript(), ["agent: early"]);
+    assert!(
+        world.shows().any(|show| matches!(show, Show::Status(_, status) if status.mode.as_deref() == Some("plan")))
+    );
+}
+
+#[test]
+fn a_prompt_in_a_running_turn_is_queued_and_can_be_taken_back() {
+    let mut world = World::running();
+    world.prompt(2, "second");
+    world.prompt(3, "third");
+    world.user(UserAction::TakeBack(CHAT, PromptId(2)));
+    assert_eq!(world.taken_back(), ["second"]);
+    assert_eq!(world.calls(), [""; 0]);
+    world.ended_turn_of_running();
+    assert_eq!(world.calls(), ["session/prompt"]);
+    assert_eq!(world.transcript(), ["user: go", "user: third"]);
+}
+
+impl World {
+    /// Ends the turn that [`World::running`] began, whose call is no longer among the effects.
+    fn ended_turn_of_running(&mut self) {
+        let call = crate::core::ids::CallId(3);
+        let result = Ok(Answer::TurnEnded { stop_reason: "end_turn".into() });
+        self.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
+    }
+}
+
+#[test]
+fn cancel_settles_calls_answers_permissions_and_still_takes_late_updates() {
+    let mut world = World::running();
+    world.update(tool("t", ToolStatus::InProgress, true));
+    world.asks("7", permission("t"));
+    world.prompt(2, "queued before the cancel");
+    world.user(UserAction::Cancel(CHAT));
+    assert_eq!(world.calls(), ["session/cancel"]);
+    assert_eq!(world.replies(), [("7", &Reply::Cancelled)]);
+    assert_eq!(world.taken_back(), ["queued before the cancel"]);
+    assert_eq!(world.shown_state(), Some("cancelling"));
+    assert_eq!(world.transcript()[1], "tool: t cancelled");
+    world.prompt(3, "after");
+    world.says("late");
+    world.update(tool("t", ToolStatus::InProgress, false));
+    world.asks("8", permission("t"));
+    assert_eq!(world.replies()[1], ("8", &Reply::Cancelled));
+    assert_eq!(world.transcript()[1..], ["tool: t cancelled", "agent: late"]);
+    world.update(tool("t", ToolStatus::Completed, false));
+    assert_eq!(world.transcript()[1], "tool: t completed");
+    let call = crate::core::ids::CallId(3);
+    let result = Ok(Answer::TurnEnded { stop_reason: "cancelled".into() });
+    world.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
+    assert_eq!(world.calls(), ["session/cancel", "session/prompt"]);
+    assert_eq!(world.transcript()[3..], ["Stop: Cancelled.", "user: after"]);
+}
+
+#[test]
+fn a_second_cancel_or_the_grace_time_ends_the_turn_by_force() {
+    for by_timer in [false, true] {
+        let mut world = World::running();
+        world.user(UserAction::Cancel(CHAT));
+        if by_timer {
+            world.now = Millis(500);
+            world.happen(Event::Timer(TimerKey::CancelGrace(CHAT)));
+        } else {
+            world.user(UserAction::Cancel(CHAT));
+        }
+        assert_eq!(world.shown_state(), Some("idle"));
+        assert!(world.transcript()[1].starts_with("Stop: Ended here"), "{:?}", world.transcript());
+        world.prompt(2, "next");
+        assert_eq!(world.calls(), ["session/cancel", "session/prompt"]);
+        // The answer to the old prompt, when it comes at last, ends nothing.
+        world.ended_turn_of_running();
+        assert_eq!(world.shown_state(), Some("running"));
+    }
+}
+
+#[test]
+fn cancel_before_the_session_exists_means_that_the_prompt_is_never_sent() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.prompt(1, "never");
+    world.user(UserAction::Cancel(CHAT));
+    assert_eq!(world.taken_back(), ["never"]);
+    world.initialized();
+    world.created("s");
+    assert_eq!(world.calls(), ["initialize", "session/new"]);
+    assert_eq!(world.shown_state(), Some("idle"));
+}
+
+#[test]
+fn a_start_can_be_cancelled_and_a_prompt_starts_it_again() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.user(UserAction::Cancel(CHAT));
+    assert_eq!(world.shown_state(), Some("stopped"));
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Stop(CONN))));
+    world.dies("ended on request", &[]);
+    assert_eq!(world.shown_state(), Some("stopped"));
+    world.effects.clear();
+    world.prompt(1, "again");
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Spawn { .. })));
+}
+
+#[test]
+fn what_takes_too_long_is_said_and_can_be_tried_again() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.happen(Event::Spawned(CONN));
+    world.happen(Event::Timer(TimerKey::Initialize(CONN)));
+    assert_eq!(world.shown_state(), Some("failed"));
+    assert_eq!(
+        world.transcript(),
+        ["Error: one did not answer `initialize` within 1 s. `:AgentChat restart` tries again."]
+    );
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    world.happen(Event::Timer(TimerKey::NewSession(CHAT)));
+    assert_eq!(world.shown_state(), Some("failed"));
+    // The late answer opens no session.
+    world.created("s");
+    assert_eq!(world.shown_state(), Some("failed"));
+    world.user(UserAction::Restart(CHAT));
+    assert_eq!(world.shown_state(), Some("starting"));
+}
+
+#[test]
+fn an_agent_that_dies_is_told_with_its_last_words() {
+    let mut world = World::running();
+    world.update(tool("t", ToolStatus::InProgress, true));
+    world.asks("1", permission("t"));
+    world.dies("exit code 3", &["boom"]);
+    assert_eq!(world.shown_state(), Some("failed"));
+    assert_eq!(world.transcript()[1], "tool: t unfinished");
+    let notice = &world.transcript()[2];
+    assert!(notice.contains("exit code 3") && notice.contains("boom") && notice.contains("restart"), "{notice}");
+    assert!(world.state.nobody_waits());
+    assert_eq!(asked(&world), []);
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_keeps_the_prompt() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.prompt(1, "keep me");
+    world.happen(Event::Gone(CONN, Departure::NotStarted("no such program.".into())));
+    assert_eq!(world.shown_state(), Some("failed"));
+    world.user(UserAction::TakeBack(CHAT, PromptId(1)));
+    assert_eq!(world.taken_back(), ["keep me"]);
+}
+
+#[test]
+fn a_wrong_protocol_version_is_reported() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.happen(Event::Spawned(CONN));
+    world.answer("initialize", Answer::Initialized { protocol_version: 9, agent_name: None });
+    assert_eq!(world.shown_state(), Some("failed"));
+    assert!(world.transcript()[0].contains("version 9"));
+}
+
+#[test]
+fn permissions_queue_and_are_answered_with_the_chosen_option() {
+    let mut world = World::running();
+    world.asks("\"a\"", permission("t"));
+    world.asks("\"b\"", permission("u"));
+    let queue = asked(&world);
+    assert_eq!(queue.len(), 2);
+    world.user(UserAction::Respond { request: queue[1], option: "no".into() });
+    world.user(UserAction::Respond { request: queue[0], option: "nonsense".into() });
+    world.user(UserAction::Respond { request: queue[0], option: "yes".into() });
+    world.user(UserAction::Respond { request: queue[0], option: "yes".into() });
+    assert_eq!(world.replies(), [("\"b\"", &Reply::Selected("no".into())), ("\"a\"", &Reply::Selected("yes".into()))]);
+}
+
+#[test]
+fn a_call_that_completes_while_it_is_asked_about_closes_the_question() {
+    let mut world = World::running();
+    world.asks("1", permission("t"));
+    world.update(tool("t", ToolStatus::Completed, false));
+    assert_eq!(world.replies(), [("1", &Reply::Cancelled)]);
+    assert_eq!(asked(&world), []);
+}
+
+#[test]
+fn unknown_and_invalid_requests_get_the_error_that_is_due() {
+    let mut world = World::ready();
+    world.asks("1", AgentRequest::Unknown { method: "terminal/create".into() });
+    world.asks("null", AgentRequest::Invalid { problem: "no".into() });
+    let codes: Vec<_> = world
+        .replies()
+        .iter()
+        .map(|(id, reply)| match reply {
+            Reply::Error(RpcError { code, .. }) => (id.to_owned(), *code),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(codes, [("1", Some(RpcError::METHOD_NOT_FOUND)), ("null", Some(RpcError::INVALID_PARAMS))]);
+}
+
+#[test]
+fn a_file_outside_needs_the_users_consent() {
+    let read = || AgentRequest::ReadFile { session: session(), path: "/etc/hosts".into(), line: None, limit: None };
+    for allowed in [true, false] {
+        let mut world = World::running();
+        world.asks("1", read());
+        let request = OpenId(1);
+        world.happen(Event::FileDone(request, FileOutcome::Outside("/etc/hosts".into())));
+        assert_eq!(asked(&world), [request]);
+        let option = if allowed { "agentchat-allow-once" } else { "agentchat-reject-once" };
+        world.user(UserAction::Respond { request, option: option.into() });
+        let unconfined = world
+            .effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::ReadFile(job, _) if job.confined_to.is_none()))
+            .count();
+        assert_eq!(unconfined, usize::from(allowed));
+        if allowed {
+            world.happen(Event::FileDone(request, FileOutcome::Read("x".into())));
+            assert_eq!(world.replies(), [("1", &Reply::Content("x".into()))]);
+        } else {
+            assert!(matches!(world.replies()[..], [("1", Reply::Error(_))]));
+        }
+        assert!(world.state.nobody_waits());
+    }
+}
+
+#[test]
+fn a_missing_file_is_an_error_except_for_the_agent_that_cannot_take_one() {
+    for (name, expected) in [("gemini-cli", None), ("other", Some(RpcError::NOT_FOUND))] {
+        let mut world = World::new();
+        world.open(CHAT);
+        world.happen(Event::Spawned(CONN));
+        world.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: Some(name.into()) });
+        world.created("s");
+        let read = AgentRequest::ReadFile { session: session(), path: "/p/new".into(), line: None, limit: None };
+        world.asks("1", read);
+        world.happen(Event::FileDone(OpenId(1), FileOutcome::Missing("/p/new does not exist".into())));
+        match (world.replies()[0].1, expected) {
+            (Reply::Content(text), None) => assert_eq!(text, ""),
+            (Reply::Error(error), Some(code)) => assert_eq!(error.code, Some(code)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_request_that_the_agent_takes_back_is_answered_once() {
+    let mut world = World::running();
+    world.asks("5", permission("t"));
+    world.happen(Event::Agent(CONN, AgentMessage::CancelRequest { raw_id: "5".into() }));
+    assert!(matches!(world.replies()[..], [("5", Reply::Error(RpcError { code: Some(RpcError::CANCELLED), .. }))]));
+    assert_eq!(asked(&world), []);
+    assert!(world.state.nobody_waits());
+}
+
+#[test]
+fn calls_left_open_at_the_end_of_a_turn_are_settled() {
+    let mut world = World::running();
+    world.update(tool("t", ToolStatus::Pending, true));
+    world.ended_turn_of_running();
+    assert_eq!(world.transcript(), ["user: go", "tool: t unfinished"]);
+}
+
+#[test]
+fn a_call_id_that_comes_again_in_a_later_turn_is_a_new_call() {
+    let mut world = World::running();
+    world.update(tool("t", ToolStatus::Completed, true));
+    world.ended_turn_of_running();
+    world.prompt(2, "again");
+    world.update(tool("t", ToolStatus::Pending, true));
+    world.update(tool("t", ToolStatus::Failed, false));
+    assert_eq!(world.transcript(), ["user: go", "tool: t completed", "user: again", "tool: t failed"]);
+}
+
+#[test]
+fn two_chats_share_the_agents_process_and_not_their_fate() {
+    let mut world = World::ready();
+    world.open(ChatId(2));
+    assert_eq!(world.calls(), ["session/new"]);
+    world.created("other");
+    world.user(UserAction::Close(CHAT));
+    assert!(!world.effects.iter().any(|effect| matches!(effect, Effect::Stop(_))));
+    world.user(UserAction::Close(ChatId(2)));
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Stop(CONN))));
+}
+
+#[test]
+fn a_restart_says_that_the_context_is_lost() {
+    let mut world = World::running();
+    world.asks("1", permission("t"));
+    world.user(UserAction::Restart(CHAT));
+    assert_eq!(world.replies(), [("1", &Reply::Cancelled)]);
+    assert_eq!(world.shown_state(), Some("starting"));
+    assert!(world.transcript().last().is_some_and(|line| line.contains("does not know what was said above")));
+}
+
+#[test]
+fn nothing_of_a_bad_prompt_answer_is_lost() {
+    let mut world = World::running();
+    let error = RpcError { code: None, message: "overloaded".into() };
+    let call = crate::core::ids::CallId(3);
+    world.happen(Event::Agent(CONN, AgentMessage::Response { call, result: Err(error) }));
+    assert_eq!(world.shown_state(), Some("idle"));
+    assert_eq!(world.transcript()[1], "Error: The agent could not go on: overloaded.");
+}
