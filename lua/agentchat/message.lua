@@ -5,6 +5,8 @@ local M = {}
 
 local levels = { info = vim.log.levels.INFO, warn = vim.log.levels.WARN, error = vim.log.levels.ERROR }
 
+local highlights = { warn = "WarningMsg", error = "ErrorMsg" }
+
 --- The last messages in full, newest last; the message area may have had room for a part only.
 ---@type string[]
 M.history = {}
@@ -55,10 +57,14 @@ function M.show(level, text)
     table.remove(M.history, 1)
   end
   make_room()
-  local shown = is_default_notify() and fit(text) or text
-  local ok, reason = pcall(vim.notify, shown, levels[level] or levels.info, { title = "agentchat" })
+  if is_default_notify() then
+    -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
+    vim.api.nvim_echo({ { fit(text), highlights[level] } }, true, {})
+    return
+  end
+  local ok, reason = pcall(vim.notify, text, levels[level] or levels.info, { title = "agentchat" })
   if not ok then
-    vim.api.nvim_echo({ { fit(text .. " (vim.notify failed: " .. tostring(reason) .. ")"), "ErrorMsg" } }, true, {})
+    vim.api.nvim_echo({ { fit(("%s (vim.notify failed: %s)"):format(text, reason)), "ErrorMsg" } }, true, {})
   end
 end
 

@@ -6,6 +6,8 @@ local api = vim.api
 local ns = api.nvim_create_namespace("agentchat.hint")
 
 local MAX_WIDTH = 72
+--- A chat that is at least this wide has the card in its own column, off the user's text.
+local MIN_COLUMN = 40
 --- How long to wait when Neovim forbids windows (textlock), in milliseconds.
 local LOCKED_RETRY = 50
 
@@ -23,6 +25,9 @@ local win
 ---@type boolean whether a retry is under way
 local retrying = false
 local closing = false
+
+--- Lines of a diff, by their first character; a line that starts with "±" begins one.
+local diff_groups = { ["+"] = "AgentChatAdded", ["-"] = "AgentChatRemoved" }
 
 --- The key that the user has mapped to a `<Plug>` mapping.
 ---@param plug string
@@ -55,8 +60,11 @@ local function render(width, tall)
     end
   end
   local function add_detail()
+    local in_diff = false
     for _, line in ipairs(request.detail or {}) do
-      add(line)
+      in_diff = in_diff or vim.startswith(line, "±")
+      local group = in_diff and diff_groups[line:sub(1, 1)] or nil
+      add(line, group)
     end
   end
   local kind = request.kind and request.kind ~= "" and request.kind .. ": " or ""
@@ -74,7 +82,8 @@ local function render(width, tall)
   local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
   local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
   local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
-  add(("%s · %s · %s, then y n 1-9"):format(allow, deny, enter), "AgentChatDim")
+  add(("%s · %s"):format(allow, deny), "AgentChatDim")
+  add(("%s, then y, n or a digit"):format(enter), "AgentChatDim")
   if tall then
     add(("─"):rep(width), "AgentChatDim")
     add_detail()
@@ -127,7 +136,8 @@ end
 ---@return boolean tall whether some of the lines are not visible
 local function place_on_screen(lines, width)
   local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
-  local row = require("agentchat.layout").prompt_row() or bottom
+  local row = require("agentchat.layout").prompt_area()
+  row = row or bottom
   local top = vim.o.showtabline == 2 and 1 or 0
   local height = wrapped_height(lines, width)
   -- Above the prompt if there is room, so that the user sees what they type.
@@ -190,7 +200,9 @@ local function draw()
   if win and (not api.nvim_win_is_valid(win) or api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage()) then
     close_window()
   end
-  local width = math.max(10, math.min(MAX_WIDTH, vim.o.columns - 4))
+  local _, column = require("agentchat.layout").prompt_area()
+  local widest = column and column >= MIN_COLUMN and column or vim.o.columns
+  local width = math.max(10, math.min(MAX_WIDTH, widest - 2))
   local lines, marks = render(width, false)
   local config, tall = place_on_screen(lines, width)
   if tall then

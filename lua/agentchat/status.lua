@@ -10,6 +10,7 @@
 ---@field usage { used?: number, size?: number, cost?: any }
 ---@field follow "on"|"off"|"paused"
 ---@field permissions integer open permission requests
+---@field queued integer prompts that wait
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string
@@ -37,8 +38,9 @@ end
 
 ---@param status agentchat.Status
 ---@param waiting integer prompts that are queued
+---@param title_prefix? string
 ---@return string
-local function describe(status, waiting)
+local function describe(status, waiting, title_prefix)
   local parts = { escape(status.agent or "agent"), status.state }
   if waiting > 0 then
     parts[#parts + 1] = ("%d queued"):format(waiting)
@@ -47,7 +49,7 @@ local function describe(status, waiting)
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
   end
   if status.title and status.title ~= "" then
-    parts[#parts + 1] = escape(status.title)
+    parts[#parts + 1] = (title_prefix or "") .. escape(status.title)
   end
   return table.concat(parts, " · ")
 end
@@ -63,7 +65,7 @@ end
 ---@param chat agentchat.Chat
 ---@return string
 function M.winbar(chat)
-  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting) .. " %*"
+  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting, "%<") .. " %*"
 end
 
 --- What the transcript shows while the agent has said nothing, or after a failure.
