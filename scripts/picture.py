@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from support.nvim import Nvim  # noqa: E402 (its place is known only now)
 
-SIZE = (128, 46)
+SIZE = (138, 42)
 TARGET = ROOT / "doc/picture.svg"
 TITLE = "~/featherweight – nvim"
 DESCRIPTION = (
@@ -34,7 +34,7 @@ NEXT_PROMPT = "Thanks! Then run the checks."
 SETUP = """
 local root, binary = ...
 vim.opt.runtimepath:prepend(root)
-vim.g.agentchat = { binary = binary, default_agent = "tour" }
+vim.g.agentchat = { binary = binary, default_agent = "tour", layout = { width = 0.46 } }
 vim.keymap.set("n", "<leader>aa", "<Plug>(agentchat-toggle)")
 vim.keymap.set("n", "<leader>ay", "<Plug>(agentchat-allow)")
 vim.keymap.set("n", "<leader>an", "<Plug>(agentchat-deny)")
