@@ -25,7 +25,7 @@ use crate::nvim::incoming::{FromLua, Hello, Incoming};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 1;
+pub const INTERFACE: u64 = 2;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -170,6 +170,7 @@ impl Owner {
             }
             FromLua::Action(action) => self.happen(Event::User(action)),
             FromLua::Resync(chat) => self.frames.resync(chat),
+            FromLua::View(chat, rows) => self.frames.see(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }

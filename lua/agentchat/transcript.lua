@@ -11,6 +11,12 @@ local TO_LINE_END = 0x3fffffff
 --- Breaking a line at words takes Neovim five times as long as wrapping it anywhere, for the whole line at each change
 --- of it: from this length on (in bytes) the windows that follow the text do without.
 local LONG_LINE = 4000
+--- Highlights of whole lines are below those within them, and above what 'syntax' or tree-sitter might bring.
+local BLOCK_PRIORITY, INLINE_PRIORITY = 110, 120
+--- Rows at the end that the helper highlights without being asked; more if a window has shown more.
+local FOLLOWED = 60
+--- Most rows that the helper highlights for one window.
+local MAX_SEEN = 300
 --- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
 local LOCKED_RETRY = 50
 
@@ -20,13 +26,15 @@ local LOCKED_RETRY = 50
 ---@field backlog table[] ops that wait because the text was locked
 ---@field views table<integer, table> views to restore once the text is there again, by window
 ---@field hinted boolean
+---@field followed integer rows at the end that the helper highlights without being asked
+---@field seen table<integer, [integer, integer]> rows that were asked for, by window: the first, the one after the last
 
 ---@type table<integer, agentchat.TranscriptState> by buffer
 local states = {}
 
 ---@return agentchat.TranscriptState
 local function new_state()
-  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false }
+  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false, followed = FOLLOWED, seen = {} }
 end
 
 ---@param chat agentchat.Chat
@@ -56,6 +64,36 @@ local function attach_on_scroll(buf)
   end
 end
 
+--- Asks the helper for the highlights of what a window shows, unless they are there.
+---@param win integer
+---@param buf integer
+---@param first integer 0-based first row
+---@param last integer 0-based last row, as far as Neovim knows before it has drawn the window
+local function see(win, buf, first, last)
+  local state = states[buf]
+  if not state then
+    return
+  end
+  local count = api.nvim_buf_line_count(buf)
+  last = math.min(last + 1, count)
+  local asked = state.seen[win]
+  if first >= count - state.followed or (asked and first >= asked[1] and last <= asked[2]) then
+    return
+  end
+  local height = last - first
+  state.followed = math.max(state.followed, math.min(height, MAX_SEEN))
+  -- What is scrolled to next comes along.
+  state.seen[win] = { math.max(first - height, 0), math.min(last + height, count) }
+  require("agentchat.helper").notify("view", { chat = vim.b[buf].agentchat, first = first, last = last })
+end
+
+api.nvim_set_decoration_provider(api.nvim_create_namespace("agentchat.view"), {
+  on_win = function(_, win, buf, first, last)
+    see(win, buf, first, last)
+    return false
+  end,
+})
+
 ---@param chat agentchat.Chat
 ---@param buf integer
 local function own(chat, buf)
@@ -71,6 +109,7 @@ local function own(chat, buf)
     buffer = buf,
     callback = function()
       states[buf] = nil
+      require("agentchat.code").forget(buf)
       api.nvim_del_augroup_by_id(group)
       vim.schedule(require("agentchat.lifecycle").sweep)
     end,
@@ -135,31 +174,91 @@ function M.put_aside(chat)
   return old
 end
 
+---@type table<string, integer> ids of highlight groups, which never change
+local group_ids = {}
+
+---@param name string
+---@return integer
+local function group_id(name)
+  local id = group_ids[name]
+  if not id then
+    id = api.nvim_get_hl_id_by_name(name)
+    group_ids[name] = id
+  end
+  return id
+end
+
+--- The row operations, by their letter: doc/architecture.md, "Row operations".
+---@type table<string, fun(buf: integer, op: table)>
+local operations = {}
+
+function operations.l(buf, op)
+  api.nvim_buf_set_lines(buf, op[2], op[3], true, op[4])
+end
+
+function operations.t(buf, op)
+  api.nvim_buf_set_text(buf, op[2], op[3], op[2], op[3], op[4])
+end
+
+function operations.m(buf, op)
+  api.nvim_buf_set_extmark(buf, chat_ns, op[2], op[3], {
+    end_row = op[4],
+    end_col = op[5],
+    end_right_gravity = op[7],
+    hl_group = group_id(op[6]),
+    strict = false,
+  })
+end
+
+function operations.h(buf, op)
+  local set_extmark, flat = api.nvim_buf_set_extmark, op[4]
+  local mark = { hl_group = group_id(op[2]), priority = op[3] and BLOCK_PRIORITY or INLINE_PRIORITY, strict = false }
+  for i = 1, #flat, 3 do
+    mark.end_col = flat[i + 2]
+    set_extmark(buf, chat_ns, flat[i], flat[i + 1], mark)
+  end
+end
+
+function operations.p(buf, op)
+  local fill, flat = op[2], op[3]
+  local group = fill == "-" and "AgentChatTableBorder" or nil
+  for i = 1, #flat, 3 do
+    api.nvim_buf_set_extmark(buf, chat_ns, flat[i], flat[i + 1], {
+      virt_text = { { fill:rep(flat[i + 2]), group } },
+      virt_text_pos = "inline",
+      right_gravity = false,
+      strict = false,
+    })
+  end
+end
+
+function operations.c(buf, op)
+  require("agentchat.code").add(buf, op[2], op[3], op[4])
+end
+
+function operations.x(buf, op)
+  local first, last, col = op[2], op[3], op[4]
+  if col > 0 then
+    for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, chat_ns, { first, col }, { first, -1 }, {})) do
+      api.nvim_buf_del_extmark(buf, chat_ns, mark[1])
+    end
+    first = first + 1
+  end
+  if first < last then
+    api.nvim_buf_clear_namespace(buf, chat_ns, first, last)
+  end
+end
+
 ---@param buf integer
 ---@param ops table[]
 local function run(buf, ops)
-  local set_lines, set_text, set_extmark = api.nvim_buf_set_lines, api.nvim_buf_set_text, api.nvim_buf_set_extmark
   for i = 1, #ops do
     local op = ops[i]
-    local kind = op[1]
-    if kind == "t" then
-      set_text(buf, op[2], op[3], op[2], op[3], op[4])
-    elseif kind == "m" then
-      local end_col = op[5]
-      set_extmark(buf, chat_ns, op[2], op[3], {
-        end_row = op[4],
-        end_col = end_col < 0 and TO_LINE_END or end_col,
-        end_right_gravity = true,
-        hl_group = op[6],
-        strict = false,
-      })
-    elseif kind == "l" then
-      set_lines(buf, op[2], op[3], true, op[4])
-    elseif kind == "x" then
-      api.nvim_buf_clear_namespace(buf, chat_ns, op[2], op[3])
-    else
-      error(("unknown row operation %s"):format(vim.inspect(kind)))
+    local operation = operations[op[1]]
+    if not operation then
+      error(("unknown row operation %s"):format(vim.inspect(op[1])))
     end
+    operation(buf, op)
   end
 end
 
@@ -202,6 +301,8 @@ local function change(buf, state, from_scratch, ops)
   local ok, reason = pcall(function()
     if from_scratch then
       api.nvim_buf_clear_namespace(buf, chat_ns, 0, -1)
+      require("agentchat.code").forget(buf)
+      state.seen = {}
       api.nvim_buf_set_lines(buf, 0, -1, true, {})
     end
     run(buf, ops)

@@ -4,6 +4,7 @@
 //! where the buffer is. The size of a frame follows how fast Neovim acknowledges, so that no key waits for one.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use rmpv::Value;
@@ -117,6 +118,13 @@ impl Frames {
         }
     }
 
+    /// These rows of a chat's buffer are looked at.
+    pub fn see(&mut self, chat: ChatId, rows: Range<usize>) {
+        if let Some(chat) = self.chats.get_mut(&chat) {
+            chat.view.see(rows);
+        }
+    }
+
     /// Something is to be shown besides rows.
     pub fn show(&mut self, show: Show) {
         match show {
@@ -135,6 +143,7 @@ impl Frames {
             }
             Show::UserEvent(UserEvent::TurnEnd(chat, _)) if self.chats.contains_key(&chat) => {
                 if let (Some(chat), Some(item)) = (self.chats.get_mut(&chat), wire::item(&show)) {
+                    chat.view.end_turn();
                     chat.after_rows.push_back(item);
                 }
             }
@@ -142,8 +151,12 @@ impl Frames {
         }
     }
 
-    /// When a frame should be sent: `None` if there is nothing to send, or one is in flight.
+    /// When a frame should be sent: `None` if there is nothing to send, or one is in flight. What somebody looks at does
+    /// not wait.
     pub fn due(&self) -> Option<Millis> {
+        if self.in_flight.is_none() && self.failures == 0 && self.chats.values().any(|chat| chat.view.is_seen()) {
+            return Some(Millis::default());
+        }
         let waits = self.permissions.is_some() || !self.others.is_empty() || self.chats.values().any(Chat::waits);
         (waits && self.in_flight.is_none()).then_some(self.not_before)
     }
@@ -226,6 +239,6 @@ fn cost(op: &crate::view::Op) -> usize {
     use crate::view::Op;
     match op {
         Op::SetLines { lines, .. } | Op::InsertText { lines, .. } => lines.iter().map(|line| line.len() + 1).sum(),
-        Op::Mark { .. } | Op::Unmark { .. } => 0,
+        Op::Mark { .. } | Op::Highlight { .. } | Op::Pad { .. } | Op::Code { .. } | Op::Unmark { .. } => 0,
     }
 }

@@ -1,6 +1,7 @@
 //! What Lua says. Everything comes as a notification with one map, so no key ever waits for us.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -21,6 +22,8 @@ pub enum FromLua {
     Action(UserAction),
     /// A transcript buffer is not what we think it is.
     Resync(ChatId),
+    /// These rows of a transcript buffer are looked at.
+    View(ChatId, Range<usize>),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -77,6 +80,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             config: get(arguments, "config").cloned().unwrap_or(Value::Nil),
         }),
         "resync" => FromLua::Resync(chat()?),
+        "view" => FromLua::View(chat()?, index(arguments, "first")?..index(arguments, "last")?),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
@@ -125,6 +129,11 @@ pub(crate) fn integer(map: &Value, key: &str) -> Option<u64> {
     value.as_u64().or_else(|| {
         value.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float)).map(|float| float as u64)
     })
+}
+
+/// A row number.
+fn index(map: &Value, key: &str) -> Option<usize> {
+    usize::try_from(integer(map, key)?).ok()
 }
 
 /// A list; an empty one if there is none.

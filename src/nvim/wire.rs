@@ -37,11 +37,20 @@ fn op(op: Op) -> Value {
     Value::Array(match op {
         Op::SetLines { first, last, lines: new } => vec!["l".into(), number(first), last.into(), lines(new)],
         Op::InsertText { row, col, lines: new } => vec!["t".into(), number(row), number(col), lines(new)],
-        Op::Mark { row, col, end_row, end_col, group } => {
-            vec!["m".into(), number(row), number(col), number(end_row), number(end_col), group.into()]
+        Op::Mark { row, col, end_row, end_col, group, grows } => {
+            let place = [row, col, end_row, end_col].map(number);
+            ["m".into()].into_iter().chain(place).chain([group.into(), grows.into()]).collect()
         }
-        Op::Unmark { first, last } => vec!["x".into(), number(first), number(last)],
+        Op::Highlight { group, is_block, ranges } => vec!["h".into(), group.into(), is_block.into(), flat(&ranges)],
+        Op::Pad { fill, places } => vec!["p".into(), fill.into(), flat(&places)],
+        Op::Code { first, end, language } => vec!["c".into(), number(first), number(end), text(language)],
+        Op::Unmark { first, last, col } => vec!["x".into(), number(first), number(last), number(col)],
     })
+}
+
+/// Triples as one list: three times as many tables would cost Lua more than the marks do.
+fn flat(triples: &[[usize; 3]]) -> Value {
+    Value::Array(triples.iter().flatten().copied().map(number).collect())
 }
 
 /// The status of a chat.

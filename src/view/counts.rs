@@ -34,6 +34,23 @@ impl Counts {
         self.before(self.tree.len())
     }
 
+    /// The entry in whose count the `n`th (0-based) falls, and how many of the entry's come before it; none if the sum of
+    /// all counts is not that large.
+    pub(super) fn find(&self, n: usize) -> Option<(usize, usize)> {
+        let (mut index, mut left) = (0, n);
+        let mut step = self.tree.len().checked_ilog2().map_or(0, |bits| 1 << bits);
+        while step > 0 {
+            if let Some(&sum) = self.tree.get(index + step - 1)
+                && sum <= left
+            {
+                index += step;
+                left -= sum;
+            }
+            step /= 2;
+        }
+        (index < self.tree.len()).then_some((index, left))
+    }
+
     /// Changes the count of entry `index` by `more - less`.
     pub(super) fn change(&mut self, index: usize, more: usize, less: usize) {
         let mut n = index + 1;
@@ -66,6 +83,11 @@ mod tests {
                     prop_assert_eq!(counts.before(n), plain[..n].iter().sum::<usize>());
                 }
                 prop_assert_eq!(counts.total(), plain.iter().sum::<usize>());
+                let places = plain.iter().enumerate().flat_map(|(at, &count)| (0..count).map(move |left| (at, left)));
+                for (n, place) in places.enumerate() {
+                    prop_assert_eq!(counts.find(n), Some(place));
+                }
+                prop_assert_eq!(counts.find(counts.total()), None);
             }
         }
     }

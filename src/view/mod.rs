@@ -2,8 +2,11 @@
 
 mod cards;
 mod counts;
+mod highlights;
+pub mod markdown;
 pub mod ops;
 pub mod permission;
+mod rowset;
 pub mod transcript;
 
 pub use ops::{Op, Row};

@@ -85,7 +85,7 @@ pub enum Op {
         /// The text, split at line breaks.
         lines: Vec<String>,
     },
-    /// Highlights a range. Text that is later inserted at its end belongs to it.
+    /// Highlights a range that may span lines.
     Mark {
         /// First line.
         row: usize,
@@ -97,12 +97,41 @@ pub enum Op {
         end_col: usize,
         /// Highlight group.
         group: &'static str,
+        /// Whether text that is later inserted at its end belongs to it.
+        grows: bool,
     },
-    /// Removes the highlights that begin in the lines from `first` up to, without, `last`.
+    /// Highlights ranges within lines, to which nothing is added when text is inserted at their ends.
+    Highlight {
+        /// Highlight group.
+        group: &'static str,
+        /// Whether the group is for whole lines, below others.
+        is_block: bool,
+        /// Line, first byte, byte after the last.
+        ranges: Vec<[usize; 3]>,
+    },
+    /// Shows columns that are not in the text.
+    Pad {
+        /// What they are filled with, one column wide.
+        fill: &'static str,
+        /// Line, the byte before which they stand, how many.
+        places: Vec<[usize; 3]>,
+    },
+    /// A code block is complete.
+    Code {
+        /// First line of the code.
+        first: usize,
+        /// Line after the last.
+        end: usize,
+        /// Its language.
+        language: String,
+    },
+    /// Removes the highlights and paddings that begin in the lines from `first` up to, without, `last`.
     Unmark {
         /// First line.
         first: usize,
         /// Line after the last.
         last: usize,
+        /// First byte in the first line.
+        col: usize,
     },
 }

@@ -4,13 +4,20 @@
 //! turns dirty entries into edits until a budget is spent. A growing message costs what it grew by, wherever it stands.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::cards;
 use super::counts::Counts;
+use super::highlights::{Batch, Highlights};
 use super::ops::{Op, Row};
 use crate::core::text::GrowingText;
 use crate::core::transcript::{Change, Entry, EntryIndex, Transcript};
+
+/// Rows at the end whose highlights are always sent. Lua knows the number, too.
+const FOLLOWED: usize = 60;
+/// Most rows that are highlighted for one request.
+const MAX_SEEN: usize = 300;
 
 /// The state of one transcript buffer.
 #[derive(Debug)]
@@ -23,6 +30,12 @@ pub struct TranscriptView {
     tail: Vec<Row>,
     tail_shown: usize,
     tail_dirty: bool,
+    /// Rows at the end that are highlighted without being asked for.
+    followed: usize,
+    /// Rows that are to be highlighted.
+    seen: Vec<Range<usize>>,
+    /// No turn runs: the last message is complete.
+    is_turn_over: bool,
     /// The buffer's content is not what the view made it.
     lost: bool,
 }
@@ -31,10 +44,13 @@ pub struct TranscriptView {
 #[derive(Debug, Clone)]
 enum Shown {
     Nothing,
-    /// The first `bytes` of a message's text; its last row is `last_col` bytes long.
+    /// The first `bytes` of a message's text, after `above` rows of ours; its last row is `last_col` bytes long.
     Text {
         bytes: usize,
+        above: usize,
         last_col: usize,
+        /// None if it is no Markdown.
+        highlights: Option<Box<Highlights>>,
     },
     /// These rows.
     Rows(Vec<Row>),
@@ -51,6 +67,9 @@ impl TranscriptView {
             tail: Vec::new(),
             tail_shown: 0,
             tail_dirty: false,
+            followed: FOLLOWED,
+            seen: Vec::new(),
+            is_turn_over: false,
             lost: false,
         }
     }
@@ -64,6 +83,13 @@ impl TranscriptView {
                     self.heights.push_zero();
                 }
                 self.dirty.insert(index);
+                self.is_turn_over = false;
+                // The message before is complete.
+                if let Some(before) = index.checked_sub(1)
+                    && matches!(self.shown[before], Shown::Text { highlights: Some(_), .. })
+                {
+                    self.dirty.insert(before);
+                }
             }
             Change::Grew(index) | Change::Replaced(index) => {
                 self.dirty.insert(index);
@@ -84,6 +110,25 @@ impl TranscriptView {
         self.tail_dirty = true;
     }
 
+    /// A turn is over: what the agent said last is complete.
+    pub fn end_turn(&mut self) {
+        self.is_turn_over = true;
+        self.dirty.extend(self.shown.len().checked_sub(1));
+    }
+
+    /// These rows of the buffer are looked at: highlights of them, and of as many above and below, come with the next
+    /// edits.
+    pub fn see(&mut self, rows: Range<usize>) {
+        let height = rows.len().min(MAX_SEEN);
+        self.followed = self.followed.max(height);
+        self.seen.push(rows.start.saturating_sub(height)..rows.start + 2 * height);
+    }
+
+    /// Whether somebody looks at rows whose highlights may be missing.
+    pub fn is_seen(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
     /// The buffer is not what it should be: everything is sent anew.
     pub fn resync(&mut self) {
         self.lost = true;
@@ -93,13 +138,14 @@ impl TranscriptView {
             self.heights.push_zero();
             self.dirty.insert(index);
         }
+        self.seen.clear();
         self.tail_shown = 0;
         self.tail_dirty = true;
     }
 
     /// Whether the buffer is up to date.
     pub fn is_clean(&self) -> bool {
-        self.dirty.is_empty() && !self.tail_dirty && !self.lost
+        self.dirty.is_empty() && !self.tail_dirty && !self.lost && self.seen.is_empty()
     }
 
     /// Edits of about `budget` bytes of text that bring the buffer nearer to the transcript.
@@ -107,8 +153,9 @@ impl TranscriptView {
         let mut ops = Vec::new();
         if std::mem::take(&mut self.lost) {
             ops.push(Op::SetLines { first: 0, last: -1, lines: Vec::new() });
-            ops.push(Op::Unmark { first: 0, last: 1 });
+            ops.push(Op::Unmark { first: 0, last: 1, col: 0 });
         }
+        let mut batch = Batch::default();
         let mut left = budget;
         while left > 0
             && let Some(index) = self.dirty.pop_first()
@@ -116,9 +163,11 @@ impl TranscriptView {
             let Some(entry) = transcript.entries().get(index) else { continue };
             let spent = match entry {
                 Entry::User(text) | Entry::Agent(text) | Entry::Thought(text) => {
-                    self.grow(transcript, index, text, left, &mut ops)
+                    self.grow(transcript, index, text, left, &mut ops, &mut batch)
                 }
-                Entry::Tool(_) | Entry::Plan(_) | Entry::Notice(..) => self.replace(transcript, index, &mut ops),
+                Entry::Tool(_) | Entry::Plan(_) | Entry::Notice(..) => {
+                    self.replace(transcript, index, &mut ops, &mut batch)
+                }
             };
             left = left.saturating_sub(spent);
         }
@@ -126,10 +175,34 @@ impl TranscriptView {
             self.tail_dirty = false;
             let rows = self.tail.clone();
             let first = self.heights.total();
-            self.set_rows(first, self.tail_shown, &rows, &mut ops);
+            self.set_rows(first, self.tail_shown, &rows, &mut ops, &mut batch);
             self.tail_shown = rows.len();
         }
+        self.show_highlights(&mut batch);
+        ops.extend(batch.into_ops());
         ops
+    }
+
+    /// Adds the highlights of all rows that can be seen and are not there yet.
+    fn show_highlights(&mut self, batch: &mut Batch) {
+        let total = self.heights.total();
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.push(total.saturating_sub(self.followed)..total);
+        for rows in seen {
+            let Some((mut index, _)) = self.heights.find(rows.start) else { continue };
+            let mut start = self.heights.before(index);
+            while start < rows.end.min(total)
+                && let Some(shown) = self.shown.get_mut(index)
+            {
+                let end = self.heights.before(index + 1);
+                if let Shown::Text { above, highlights: Some(highlights), .. } = shown {
+                    let first = start + *above;
+                    let row = |row: usize| u32::try_from(row.saturating_sub(first)).unwrap_or(u32::MAX);
+                    highlights.show(first, row(rows.start)..row(rows.end.min(end)), batch);
+                }
+                (index, start) = (index + 1, end);
+            }
+        }
     }
 
     /// Brings more of a message's text into the buffer; returns how many bytes.
@@ -140,8 +213,8 @@ impl TranscriptView {
         text: &GrowingText,
         budget: usize,
         ops: &mut Vec<Op>,
+        batch: &mut Batch,
     ) -> usize {
-        let start = self.heights.before(index);
         let from = match self.shown[index] {
             Shown::Text { bytes, .. } => bytes,
             Shown::Nothing | Shown::Rows(_) => 0,
@@ -156,38 +229,67 @@ impl TranscriptView {
             }
             lines.extend(pieces.map(str::to_owned));
         }
-        if from + taken < text.len() {
+        if taken > 0 {
+            self.put_text(transcript, index, taken, lines, ops, batch);
+        }
+        let is_whole = from + taken >= text.len();
+        if !is_whole {
             self.dirty.insert(index);
         }
-        if taken == 0 {
-            return 0;
+        if let Shown::Text { above, highlights: Some(highlights), .. } = &mut self.shown[index] {
+            text.slices(from, budget).for_each(|slice| highlights.push(slice));
+            if is_whole && (self.is_turn_over || index + 1 < transcript.entries().len()) {
+                highlights.finish();
+            }
+            highlights.refresh(self.heights.before(index) + *above, ops, batch);
         }
+        taken
+    }
+
+    /// Puts the next lines of a message into the buffer, `taken` bytes of its text.
+    fn put_text(
+        &mut self,
+        transcript: &Transcript,
+        index: EntryIndex,
+        taken: usize,
+        lines: Vec<String>,
+        ops: &mut Vec<Op>,
+        batch: &mut Batch,
+    ) {
+        let start = self.heights.before(index);
         let breaks = lines.len() - 1;
         let tail_len = lines.last().map_or(0, String::len);
-        if let Shown::Text { bytes, last_col } = &mut self.shown[index] {
+        if let Shown::Text { bytes, last_col, .. } = &mut self.shown[index] {
             let row = self.heights.before(index + 1) - 1;
             ops.push(Op::InsertText { row, col: *last_col, lines });
             *bytes += taken;
             *last_col = if breaks == 0 { *last_col + tail_len } else { tail_len };
             self.heights.change(index, breaks, 0);
-        } else {
-            let (prelude, group) = prelude(transcript, index);
-            let rows = prelude.len() + lines.len();
-            let first_text = start + prelude.len();
-            let last = first_text + breaks;
-            self.open_rows(start, prelude.iter().map(|row| row.text.clone()).chain(lines).collect(), ops);
-            mark_rows(start, &prelude, ops);
-            if let Some(group) = group {
-                ops.push(Op::Mark { row: first_text, col: 0, end_row: last, end_col: tail_len, group });
-            }
-            self.shown[index] = Shown::Text { bytes: taken, last_col: tail_len };
-            self.heights.change(index, rows, 0);
+            return;
         }
-        taken
+        let (prelude, group) = prelude(transcript, index);
+        let above = prelude.len();
+        let first_text = start + above;
+        let last = first_text + breaks;
+        self.open_rows(start, prelude.iter().map(|row| row.text.clone()).chain(lines).collect(), ops);
+        mark_rows(start, &prelude, batch);
+        if let Some(group) = group {
+            ops.push(Op::Mark { row: first_text, col: 0, end_row: last, end_col: tail_len, group, grows: true });
+        }
+        let is_markdown = matches!(transcript.entries()[index], Entry::Agent(_));
+        let highlights = is_markdown.then(Box::default);
+        self.shown[index] = Shown::Text { bytes: taken, above, last_col: tail_len, highlights };
+        self.heights.change(index, above + breaks + 1, 0);
     }
 
     /// Brings the rows of an entry that is not a message up to date; returns how many bytes that took.
-    fn replace(&mut self, transcript: &Transcript, index: EntryIndex, ops: &mut Vec<Op>) -> usize {
+    fn replace(
+        &mut self,
+        transcript: &Transcript,
+        index: EntryIndex,
+        ops: &mut Vec<Op>,
+        batch: &mut Batch,
+    ) -> usize {
         let mut rows = Vec::new();
         if needs_blank(transcript, index) {
             rows.push(Row::default());
@@ -209,14 +311,14 @@ impl TranscriptView {
         let changed = &rows[same_first..rows.len() - same_last];
         let gone = old.len() - same_first - same_last;
         let cost = changed.iter().map(|row| row.text.len() + 1).sum();
-        self.set_rows(start + same_first, gone, changed, ops);
+        self.set_rows(start + same_first, gone, changed, ops, batch);
         self.heights.change(index, rows.len(), old.len());
         self.shown[index] = Shown::Rows(rows);
         cost
     }
 
     /// Replaces `gone` rows from `first` by these.
-    fn set_rows(&self, first: usize, gone: usize, rows: &[Row], ops: &mut Vec<Op>) {
+    fn set_rows(&self, first: usize, gone: usize, rows: &[Row], ops: &mut Vec<Op>, batch: &mut Batch) {
         if gone == 0 && rows.is_empty() {
             return;
         }
@@ -224,10 +326,10 @@ impl TranscriptView {
         if gone == 0 {
             self.open_rows(first, lines, ops);
         } else {
-            ops.push(Op::Unmark { first, last: first + gone });
+            ops.push(Op::Unmark { first, last: first + gone, col: 0 });
             ops.push(Op::SetLines { first, last: to_i64(first + gone), lines });
         }
-        mark_rows(first, rows, ops);
+        mark_rows(first, rows, batch);
     }
 
     /// Inserts lines. Neovim's empty buffer has one line, which the first insertion replaces.
@@ -237,15 +339,9 @@ impl TranscriptView {
     }
 }
 
-fn mark_rows(first: usize, rows: &[Row], ops: &mut Vec<Op>) {
-    for (row, content) in rows.iter().enumerate() {
-        ops.extend(content.marks.iter().map(|&(col, end_col, group)| Op::Mark {
-            row: first + row,
-            col,
-            end_row: first + row,
-            end_col,
-            group,
-        }));
+fn mark_rows(first: usize, rows: &[Row], batch: &mut Batch) {
+    for (row, content) in (first..).zip(rows) {
+        content.marks.iter().for_each(|&(col, end_col, group)| batch.mark(row, col, end_col, group));
     }
 }
 

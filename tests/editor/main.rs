@@ -10,6 +10,7 @@ mod conversation;
 mod framing;
 mod harness;
 mod load;
+mod markdown;
 mod messages;
 mod order;
 mod recordings;

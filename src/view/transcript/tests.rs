@@ -8,11 +8,25 @@ use proptest::prelude::*;
 #[derive(Debug)]
 struct Buffer {
     lines: Vec<String>,
+    /// Line, first byte, byte after the last (or width), group (or what a padding is made of).
+    marks: Vec<(usize, usize, usize, String)>,
 }
 
 impl Buffer {
     fn new() -> Self {
-        Self { lines: vec![String::new()] }
+        Self { lines: vec![String::new()], marks: Vec::new() }
+    }
+
+    /// Moves the marks from a line on.
+    fn shift(&mut self, from: usize, more: usize, less: usize) {
+        self.marks.iter_mut().filter(|mark| mark.0 >= from).for_each(|mark| mark.0 = mark.0 + more - less);
+    }
+
+    /// Everything that is highlighted.
+    fn sorted_marks(&self) -> Vec<(usize, usize, usize, String)> {
+        let mut marks = self.marks.clone();
+        marks.sort();
+        marks
     }
 
     fn apply(&mut self, ops: Vec<Op>) {
@@ -22,12 +36,17 @@ impl Buffer {
                     let last = usize::try_from(last).unwrap_or(self.lines.len());
                     assert!(first <= last && last <= self.lines.len(), "{first}..{last} of {}", self.lines.len());
                     assert!(lines.iter().all(|line| !line.contains('\n')));
+                    assert!(last == self.lines.len() || self.marks.iter().all(|mark| !(first..last).contains(&mark.0)));
+                    self.marks.retain(|mark| !(first..last).contains(&mark.0));
+                    self.shift(last, lines.len(), last - first);
                     self.lines.splice(first..last, lines);
                     if self.lines.is_empty() {
                         self.lines.push(String::new());
                     }
                 }
                 Op::InsertText { row, col, lines } => {
+                    assert_eq!(col, self.lines[row].len(), "a message only grows at its end");
+                    self.shift(row + 1, lines.len() - 1, 0);
                     let rest = self.lines[row].split_off(col);
                     let mut lines = lines.into_iter();
                     self.lines[row].push_str(&lines.next().expect("a first line"));
@@ -42,7 +61,23 @@ impl Buffer {
                     assert!(col <= self.lines[row].len());
                     assert!(end_col <= self.lines[end_row].len());
                 }
-                Op::Unmark { first, last } => assert!(first <= last && last <= self.lines.len()),
+                Op::Highlight { group, ranges, .. } => {
+                    for [row, col, end_col] in ranges {
+                        assert!(col < end_col && end_col <= self.lines[row].len(), "{row} {col} {end_col} {group}");
+                        self.marks.push((row, col, end_col, group.to_owned()));
+                    }
+                }
+                Op::Pad { places, fill } => {
+                    for [row, col, width] in places {
+                        assert!(col <= self.lines[row].len());
+                        self.marks.push((row, col, width, fill.to_owned()));
+                    }
+                }
+                Op::Code { first, end, .. } => assert!(first <= end && end <= self.lines.len()),
+                Op::Unmark { first, last, col } => {
+                    assert!(first < last && last <= self.lines.len());
+                    self.marks.retain(|mark| (mark.0, mark.1) < (first, col) || mark.0 >= last);
+                }
             }
         }
     }
@@ -54,12 +89,24 @@ fn view() -> TranscriptView {
 
 /// All rows, built in one go.
 fn whole(transcript: &Transcript, queued: &[String]) -> Vec<String> {
+    whole_buffer(transcript, queued).lines
+}
+
+fn whole_buffer(transcript: &Transcript, queued: &[String]) -> Buffer {
     let mut view = view();
     (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index)));
     view.set_queued(queued);
     let mut buffer = Buffer::new();
     buffer.apply(view.take(transcript, usize::MAX));
-    buffer.lines
+    see_all(&mut view, transcript, &mut buffer);
+    buffer
+}
+
+fn see_all(view: &mut TranscriptView, transcript: &Transcript, buffer: &mut Buffer) {
+    for first in (0..buffer.lines.len()).step_by(10) {
+        view.see(first..first + 10);
+    }
+    buffer.apply(view.take(transcript, 16));
 }
 
 fn step(content: &str, status: PlanStatus) -> PlanStep {
@@ -141,18 +188,23 @@ enum Happening {
     Notice(String),
     Queue(Vec<String>),
     Frame(usize),
+    See(usize, usize),
     Lost,
 }
+
+/// Pieces of text with much Markdown in them.
+const MARKDOWN: &str = "([a-zäé \n]{1,8}|\\*\\*b\\*\\*|`c`|\n# h\n|\n```lua\nx = 1\n```\n|\n\n\\|a\\|b\\|\n\\|-\\|-\\|\n|\\|bb\\|\n|- \\[ \\] )";
 
 fn happening() -> impl Strategy<Value = Happening> {
     let speaker = prop_oneof![Just(Speaker::User), Just(Speaker::Agent), Just(Speaker::Thought)];
     prop_oneof![
-        4 => (speaker, proptest::option::of("[ab]"), "[a-zäé\n]{1,12}").prop_map(|(s, id, text)| Happening::Chunk(s, id, text)),
+        4 => (speaker, proptest::option::of("[ab]"), MARKDOWN).prop_map(|(s, id, text)| Happening::Chunk(s, id, text)),
         2 => (0u8..4, "[a-z\n]{0,8}").prop_map(|(id, text)| Happening::Tool(id, text)),
         1 => (0u8..4).prop_map(Happening::Plan),
         1 => "[a-z]{1,5}(\n[a-z]{1,5})?".prop_map(Happening::Notice),
         1 => proptest::collection::vec("[a-z]{1,4}", 0..3).prop_map(Happening::Queue),
         4 => (1usize..20).prop_map(Happening::Frame),
+        1 => (0usize..20, 0usize..5).prop_map(|(first, rows)| Happening::See(first, rows)),
         1 => Just(Happening::Lost),
     ]
 }
@@ -174,12 +226,13 @@ fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> 
             Some(transcript.put_plan((0..*count).map(|_| step("s", PlanStatus::Pending)).collect()))
         }
         Happening::Notice(text) => Some(transcript.add(Entry::Notice(Severity::Info, text.clone()))),
-        Happening::Queue(_) | Happening::Frame(_) | Happening::Lost => None,
+        Happening::Queue(_) | Happening::Frame(_) | Happening::See(..) | Happening::Lost => None,
     }
 }
 
 proptest! {
-    /// However changes, frames of any size and lost buffers fall, the buffer ends as if it had been built in one go.
+    /// However changes, frames of any size, looks and lost buffers fall, the buffer ends as if it had been built in one
+    /// go, and so do its highlights.
     #[test]
     fn frames_add_up(happenings in proptest::collection::vec(happening(), 0..60)) {
         let mut transcript = Transcript::default();
@@ -193,7 +246,9 @@ proptest! {
                     queued.clone_from(prompts);
                     view.set_queued(prompts);
                 }
+                Happening::See(first, rows) => view.see(*first..first + rows),
                 Happening::Lost => {
+                    buffer.marks.clear();
                     buffer.lines = vec!["somebody".into(), "was here".into()];
                     view.resync();
                 }
@@ -210,7 +265,10 @@ proptest! {
             frames += 1;
             prop_assert!(frames < 10_000);
         }
-        prop_assert_eq!(buffer.lines, whole(&transcript, &queued));
+        see_all(&mut view, &transcript, &mut buffer);
+        let expected = whole_buffer(&transcript, &queued);
+        prop_assert_eq!(&buffer.lines, &expected.lines);
+        prop_assert_eq!(buffer.sorted_marks(), expected.sorted_marks());
         prop_assert!(view.take(&transcript, 16).is_empty());
     }
 }

@@ -1,0 +1,203 @@
+//! What is inside of a paragraph, a heading or a cell: pulldown-cmark's part.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+
+use super::mark::{Group, Mark, narrow};
+
+/// Text of a leaf block, without the signs of the containers around it, and where its lines stand in the message.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Segment {
+    /// Begins with [`GUARD`]; its lines are separated by line breaks.
+    text: String,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    /// Where it begins in `text`.
+    start: usize,
+    row: u32,
+    col: u32,
+}
+
+/// Stands before the text, so that its beginning is never read as the beginning of a block; as a sign of punctuation it
+/// changes nothing about what may follow it.
+const GUARD: &str = ".";
+
+impl Segment {
+    /// Begins a line.
+    pub(super) fn line(&mut self, text: &str, row: u32, col: usize) {
+        self.text.push_str(if self.lines.is_empty() { GUARD } else { "\n" });
+        self.lines.push(Line { start: self.text.len(), row, col: narrow(col) });
+        self.text.push_str(text);
+    }
+
+    /// Continues the last line.
+    pub(super) fn more(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The last line.
+    pub(super) fn last_line(&self) -> Option<(&str, u32, usize)> {
+        self.lines.last().map(|line| (&self.text[line.start..], line.row, line.col as usize))
+    }
+
+    /// Takes the last line off.
+    pub(super) fn pop_line(&mut self) {
+        if let Some(line) = self.lines.pop() {
+            self.text.truncate(line.start.saturating_sub(1));
+        }
+    }
+
+    /// Leaves only what comes after the last blank of the last line; all of it is dropped where there is none.
+    pub(super) fn keep_last_word(&mut self) {
+        let Some(line) = self.lines.last().copied() else { return };
+        let text = &self.text[line.start..];
+        let cut = text.rfind([' ', '\t']).map_or(text.len(), |blank| blank + 1);
+        let (word, col) = (text[cut..].to_owned(), line.col as usize + cut);
+        *self = Self::default();
+        self.line(&word, line.row, col);
+    }
+
+    /// The part of the text before what [`keep_last_word`](Self::keep_last_word) leaves.
+    fn before_last_word(&self) -> usize {
+        let Some(line) = self.lines.last() else { return 0 };
+        self.text[line.start..].rfind([' ', '\t']).map_or(self.text.len(), |blank| line.start + blank + 1)
+    }
+
+    /// Marks of the whole text.
+    pub(super) fn marks(&self, out: &mut Vec<Mark>) {
+        self.marks_up_to(self.text.len(), out);
+    }
+
+    /// Marks of the text without its last word.
+    pub(super) fn marks_before_last_word(&self, out: &mut Vec<Mark>) {
+        self.marks_up_to(self.before_last_word(), out);
+    }
+
+    fn marks_up_to(&self, end: usize, out: &mut Vec<Mark>) {
+        inline(&self.text[..end], |range, group| self.place(range, group, out));
+    }
+
+    /// One group for all lines, from their first to their last byte.
+    pub(super) fn mark_lines(&self, group: Group, out: &mut Vec<Mark>) {
+        self.place(GUARD.len()..self.text.len(), group, out);
+    }
+
+    /// Puts a range of the text into the rows that it covers.
+    fn place(&self, range: Range<usize>, group: Group, out: &mut Vec<Mark>) {
+        let first = self.lines.partition_point(|line| line.start <= range.start).saturating_sub(1);
+        for (at, line) in self.lines.iter().enumerate().skip(first) {
+            if line.start >= range.end {
+                break;
+            }
+            let line_end = self.lines.get(at + 1).map_or(self.text.len(), |next| next.start - 1);
+            let (from, to) = (range.start.max(line.start), range.end.min(line_end));
+            if from < to {
+                let col = |at: usize| line.col + narrow(at - line.start);
+                out.push(Mark { row: line.row, col: col(from), end_col: col(to), group });
+            }
+        }
+    }
+}
+
+/// Marks of one line of text that is a block of its own.
+pub(super) fn line_marks(text: &str, row: u32, col: usize, out: &mut Vec<Mark>) {
+    if has_signs(text) {
+        let mut segment = Segment::default();
+        segment.line(text, row, col);
+        segment.marks(out);
+    }
+}
+
+/// Whether there may be anything to mark.
+fn has_signs(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'*' | b'_' | b'`' | b'~' | b'[' | b'<')) || text.contains("://")
+}
+
+/// A link whose end was not met yet.
+struct OpenLink {
+    is_inline: bool,
+    /// End of what was met inside of it.
+    inner_end: usize,
+}
+
+/// Calls `emit` for everything in `text` that is marked, in no order.
+fn inline(text: &str, mut emit: impl FnMut(Range<usize>, Group)) {
+    if !has_signs(text) {
+        return;
+    }
+    let mut links: Vec<OpenLink> = Vec::new();
+    for (event, range) in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH).into_offset_iter() {
+        match &event {
+            Event::Start(Tag::Strong) => emit(range.clone(), Group::Strong),
+            Event::Start(Tag::Emphasis) => emit(range.clone(), Group::Emphasis),
+            Event::Start(Tag::Strikethrough) => emit(range.clone(), Group::Strikethrough),
+            Event::Code(_) => emit(range.clone(), Group::Code),
+            Event::Text(_) if links.is_empty() => bare_urls(text, range.clone(), &mut emit),
+            _ => {}
+        }
+        match event {
+            Event::Start(Tag::Link { link_type, .. } | Tag::Image { link_type, .. }) => {
+                links.push(OpenLink { is_inline: link_type == LinkType::Inline, inner_end: range.start + 1 });
+            }
+            Event::End(TagEnd::Link | TagEnd::Image) => {
+                if let Some(link) = links.pop() {
+                    end_link(&link, text, range.clone(), &mut emit);
+                }
+                extend(&mut links, range.end);
+            }
+            _ => extend(&mut links, range.end),
+        }
+    }
+}
+
+/// Notes that something inside of the innermost link ends there.
+fn extend(links: &mut [OpenLink], end: usize) {
+    if let Some(link) = links.last_mut() {
+        link.inner_end = link.inner_end.max(end);
+    }
+}
+
+fn end_link(link: &OpenLink, text: &str, range: Range<usize>, emit: &mut impl FnMut(Range<usize>, Group)) {
+    // `](`, as nothing else can stand between the text and the address.
+    let address = link.inner_end + 2;
+    if link.is_inline && address < range.end && text.is_char_boundary(address) {
+        emit(range.start..address - 1, Group::Link);
+        emit(address..range.end - 1, Group::Url);
+    } else if link.is_inline {
+        emit(range, Group::Link);
+    } else {
+        emit(range, Group::Url);
+    }
+}
+
+/// `https://…` without any signs around it.
+fn bare_urls(text: &str, range: Range<usize>, emit: &mut impl FnMut(Range<usize>, Group)) {
+    let mut from = range.start;
+    while let Some(at) = text[from..range.end].find("://").map(|at| from + at) {
+        let scheme = ["https", "http"].into_iter().find(|scheme| text[from..at].ends_with(scheme));
+        let rest = &text[at..];
+        let end = rest.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"`|".contains(c)).unwrap_or(rest.len());
+        let url = rest[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '*', '_']);
+        if let Some(scheme) = scheme
+            && url.len() > "://".len()
+        {
+            emit(at - scheme.len()..at + url.len(), Group::Url);
+        }
+        from = (at + end).min(range.end).max(at + "://".len());
+        if from >= range.end {
+            break;
+        }
+    }
+}
