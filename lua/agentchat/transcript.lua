@@ -3,20 +3,12 @@
 local M = {}
 
 local api = vim.api
+local scrolling = require("agentchat.scrolling")
 local chat_ns = api.nvim_create_namespace("agentchat.chat")
 local hint_ns = api.nvim_create_namespace("agentchat.hint")
 
---- `end_col` of a mark that ends with its line; Neovim clamps it.
-local TO_LINE_END = 0x3fffffff
---- Breaking a line at words takes Neovim five times as long as wrapping it anywhere, for the whole line at each change
---- of it: from this length on (in bytes) the windows that follow the text do without.
-local LONG_LINE = 4000
 --- Highlights of whole lines are below those within them, and above what 'syntax' or tree-sitter might bring.
 local BLOCK_PRIORITY, INLINE_PRIORITY = 110, 120
---- Rows at the end that the helper highlights without being asked; more if a window has shown more.
-local FOLLOWED = 60
---- Most rows that the helper highlights for one window.
-local MAX_SEEN = 300
 --- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
 local LOCKED_RETRY = 50
 
@@ -26,15 +18,13 @@ local LOCKED_RETRY = 50
 ---@field backlog table[] ops that wait because the text was locked
 ---@field views table<integer, table> views to restore once the text is there again, by window
 ---@field hinted boolean
----@field followed integer rows at the end that the helper highlights without being asked
----@field seen table<integer, [integer, integer]> rows that were asked for, by window: the first, the one after the last
 
 ---@type table<integer, agentchat.TranscriptState> by buffer
 local states = {}
 
 ---@return agentchat.TranscriptState
 local function new_state()
-  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false, followed = FOLLOWED, seen = {} }
+  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false }
 end
 
 ---@param chat agentchat.Chat
@@ -42,57 +32,6 @@ end
 function M.name(chat)
   return ("agentchat://transcript/%d"):format(chat.id)
 end
-
---- Scrolling a window that is not the current one (with the wheel) to its end attaches it to the end again.
----@param buf integer
-local function attach_on_scroll(buf)
-  local deltas = vim.v.event
-  for key, delta in pairs(deltas) do
-    local win = tonumber(key)
-    if
-      win
-      and delta.topline > 0
-      and win ~= api.nvim_get_current_win()
-      and api.nvim_win_is_valid(win)
-      and api.nvim_win_get_buf(win) == buf
-    then
-      local last = api.nvim_buf_line_count(buf)
-      if vim.fn.line("w$", win) == last then
-        api.nvim_win_set_cursor(win, { last, TO_LINE_END })
-      end
-    end
-  end
-end
-
---- Asks the helper for the highlights of what a window shows, unless they are there.
----@param win integer
----@param buf integer
----@param first integer 0-based first row
----@param last integer 0-based last row, as far as Neovim knows before it has drawn the window
-local function see(win, buf, first, last)
-  local state = states[buf]
-  if not state then
-    return
-  end
-  local count = api.nvim_buf_line_count(buf)
-  last = math.min(last + 1, count)
-  local asked = state.seen[win]
-  if first >= count - state.followed or (asked and first >= asked[1] and last <= asked[2]) then
-    return
-  end
-  local height = last - first
-  state.followed = math.max(state.followed, math.min(height, MAX_SEEN))
-  -- What is scrolled to next comes along.
-  state.seen[win] = { math.max(first - height, 0), math.min(last + height, count) }
-  require("agentchat.helper").notify("view", { chat = vim.b[buf].agentchat, first = first, last = last })
-end
-
-api.nvim_set_decoration_provider(api.nvim_create_namespace("agentchat.view"), {
-  on_win = function(_, win, buf, first, last)
-    see(win, buf, first, last)
-    return false
-  end,
-})
 
 ---@param chat agentchat.Chat
 ---@param buf integer
@@ -110,16 +49,12 @@ local function own(chat, buf)
     callback = function()
       states[buf] = nil
       require("agentchat.code").forget(buf)
+      scrolling.forget(buf)
       api.nvim_del_augroup_by_id(group)
       vim.schedule(require("agentchat.lifecycle").sweep)
     end,
   })
-  api.nvim_create_autocmd("WinScrolled", {
-    group = group,
-    callback = function()
-      attach_on_scroll(buf)
-    end,
-  })
+  scrolling.own(buf, group)
 end
 
 --- The chat's transcript buffer, made when it is not there (any more).
@@ -165,6 +100,7 @@ function M.put_aside(chat)
     return nil
   end
   states[old] = nil
+  scrolling.forget(old)
   pcall(api.nvim_del_augroup_by_name, "agentchat.transcript." .. old)
   api.nvim_buf_clear_namespace(old, hint_ns, 0, -1)
   require("agentchat.chats").rename_buffer(old, ("%s/ended-%d"):format(M.name(chat), old))
@@ -262,36 +198,12 @@ local function run(buf, ops)
   end
 end
 
---- Whether a window's cursor may be moved now: not while the user selects or has an operator pending in it.
----@param win integer
-local function may_move(win)
-  return win ~= api.nvim_get_current_win() or api.nvim_get_mode().mode == "n"
-end
-
----@param buf integer
----@return integer[] following windows whose cursor is in the last line
----@return integer[] others
-local function windows_of(buf)
-  local last = api.nvim_buf_line_count(buf)
-  local following, others = {}, {}
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if api.nvim_win_get_cursor(win)[1] >= last then
-      if may_move(win) then
-        following[#following + 1] = win
-      end
-    else
-      others[#others + 1] = win
-    end
-  end
-  return following, others
-end
-
 ---@param buf integer
 ---@param state agentchat.TranscriptState
 ---@param from_scratch boolean
 ---@param ops table[]
 local function change(buf, state, from_scratch, ops)
-  local following, others = windows_of(buf)
+  local following, others = scrolling.windows(buf)
   if from_scratch then
     for _, win in ipairs(others) do
       state.views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
@@ -302,7 +214,7 @@ local function change(buf, state, from_scratch, ops)
     if from_scratch then
       api.nvim_buf_clear_namespace(buf, chat_ns, 0, -1)
       require("agentchat.code").forget(buf)
-      state.seen = {}
+      scrolling.start_over(buf)
       api.nvim_buf_set_lines(buf, 0, -1, true, {})
     end
     run(buf, ops)
@@ -313,13 +225,9 @@ local function change(buf, state, from_scratch, ops)
     error(reason, 0)
   end
   local last = api.nvim_buf_line_count(buf)
-  local length = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, last - 1)
   for _, win in ipairs(following) do
-    if length > LONG_LINE then
-      vim.wo[win][0].linebreak = false
-    end
     if not state.views[win] then
-      api.nvim_win_set_cursor(win, { last, TO_LINE_END })
+      scrolling.to_end(win, buf)
     end
   end
   for win, view in pairs(state.views) do

@@ -16,3 +16,4 @@ mod order;
 mod recordings;
 mod replay;
 mod scripted_agent;
+mod scrolling;
