@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::scenario::{Scenario, Step, chunk, end_turn, gate, repeat, thought, tool_call, tool_update};
+use crate::support::scenario::{
+    Scenario, Step, chunk, end_turn, gate, repeat, thought, tool_call, tool_status, tool_update, update,
+};
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
 /// A generous bound: what a key really waits is measured by the benches.
@@ -71,7 +73,7 @@ fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
 
 #[test]
 fn output_that_grows_with_every_update_keeps_keys_answered() {
-    let grown: Vec<Step> = (1..=300)
+    let grown: Vec<Step> = (1..=2_000)
         .map(|length| {
             let text = "another line of output\n".repeat(length);
             tool_update("t", json!({ "content": [{ "type": "content", "content": { "type": "text", "text": text } }] }))
@@ -79,7 +81,101 @@ fn output_that_grows_with_every_update_keeps_keys_answered() {
         .collect();
     let steps = [tool_call("t", "Build", "execute")].into_iter().chain(grown).chain([end_turn()]);
     let (editor, _agent, _) = run(steps.collect::<Vec<_>>());
-    editor.wait_transcript("290 more lines");
+    editor.wait_transcript("1990 more lines");
+}
+
+#[test]
+fn many_long_code_blocks_are_coloured_without_holding_up_a_key() {
+    let block = |number: u32| {
+        let lines: String = (0..200).map(|line| format!("local name_{line} = \"text\" .. {line} -- {number}\n")).collect();
+        [chunk("```lua\n")].into_iter().chain(lines.split_inclusive('\n').map(chunk).collect::<Vec<_>>()).chain([chunk("```\n\n")])
+    };
+    let steps: Vec<Step> = (0..20).flat_map(block).chain([end_turn()]).collect();
+    let (editor, _agent, _) = run(steps);
+    editor.wait_until("the last block is coloured", |e| {
+        e.screen().groups_of("local name_199").is_some_and(|groups| groups.iter().any(|group| group == "@keyword.lua"))
+    });
+}
+
+#[test]
+fn a_large_table_may_come_cell_by_cell() {
+    let row = |row: u32| {
+        let cells = (0..8).map(move |column| chunk(&format!("| cell {row}.{column} ")));
+        cells.chain([chunk("|\n")])
+    };
+    let head = [chunk("|h|h|h|h|h|h|h|h|\n"), chunk(&format!("{}|\n", "|---".repeat(8)))];
+    let steps: Vec<Step> = head.into_iter().chain((0..500).flat_map(row)).chain([end_turn()]).collect();
+    let (editor, _agent, _) = run(steps);
+    editor.wait_transcript("| cell 499.7 |");
+    assert_eq!(editor.transcript().iter().filter(|line| line.starts_with("| cell ")).count(), 500);
+}
+
+#[test]
+fn a_huge_diff_is_a_card() {
+    let old: String = (0..20_000).map(|line| format!("line {line}\n")).collect();
+    let new: String = (0..20_000).map(|line| format!("line {line}{}\n", if line % 7 == 0 { " changed" } else { "" })).collect();
+    let content = json!([{ "type": "diff", "path": "/tmp/huge.txt", "oldText": old, "newText": new }]);
+    let (editor, _agent, _) = run([
+        tool_call("t", "Edit huge.txt", "edit"),
+        tool_update("t", json!({ "content": content, "status": "completed" })),
+        chunk("done"),
+        end_turn(),
+    ]);
+    editor.wait_transcript("more changed lines");
+    assert!(editor.transcript().len() < 60, "a card has few rows");
+}
+
+#[test]
+fn a_whole_conversation_comes_at_once() {
+    let prompt = update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "question $i" } }));
+    let answer = format!("## Answer $i\n\n{}", "a line of **text** with `code`\n".repeat(28));
+    let steps = repeat(2_800, [prompt, chunk(&answer), tool_call("t$i", "Read $i", "read"), tool_status("t$i", "completed")]);
+    let (editor, _agent, _) = run([steps, chunk("the end"), end_turn()]);
+    let transcript = editor.transcript();
+    assert!(transcript.len() > 87_000, "{} lines", transcript.len());
+    for number in [0, 1_400, 2_799] {
+        assert!(transcript.contains(&format!("question {number}")) && transcript.contains(&format!("## Answer {number}")));
+    }
+}
+
+#[test]
+fn hardly_a_line_is_written_twice() {
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt([
+        gate("count"),
+        repeat(4_000, [chunk("some words, "), chunk("**more** words $i\n")]),
+        end_turn(),
+    ]));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.prompt("go");
+    agent.wait_gate("count");
+    editor.lua(
+        r#"
+        _G.written, _G.frames = 0, 0
+        local function counting(name, at)
+          local original = vim.api[name]
+          vim.api[name] = function(...)
+            _G.written = _G.written + #select(at, ...)
+            return original(...)
+          end
+        end
+        counting("nvim_buf_set_lines", 5)
+        counting("nvim_buf_set_text", 6)
+        local hand = require("agentchat.hand")
+        local frame = hand.frame
+        hand.frame = function(items)
+          _G.frames = _G.frames + 1
+          return frame(items)
+        end
+        "#,
+        json!([]),
+    );
+    agent.open_gate("count");
+    editor.wait_until("the turn is over", |e| e.events("AgentChatTurnEnd").len() == 1);
+    let counted = editor.lua("return { _G.written, _G.frames, vim.api.nvim_buf_line_count(require('agentchat.chats').current().transcript) }", json!([]));
+    let [written, frames, lines] = [0, 1, 2].map(|at| counted[at].as_f64().unwrap());
+    assert!(lines > 4_000.0 && frames > 1.0);
+    assert!(written <= 1.2 * lines + frames, "{written} lines written for {lines} in {frames} frames");
 }
 
 /// Clock ticks of CPU time and wake-ups that the helper's processes have had so far.
