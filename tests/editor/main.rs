@@ -6,5 +6,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod chat;
+mod files;
 mod harness;
+mod helper_life;
+mod interrupt;
+mod permissions;
+mod prompting;
 mod scripted_agent;
+mod start;
+mod windows;
