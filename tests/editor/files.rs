@@ -369,6 +369,45 @@ fn line_breaks_stay_what_they_are() {
 }
 
 #[test]
+fn mixed_line_breaks_stay_where_nothing_was_edited() {
+    let old = b"one\r\ntwo\rstill two\nthree\n";
+    let (read, new) = after_writing(old, "one\r\ntwo\rstill two\nTHREE\n");
+    assert_eq!(read.as_bytes(), old);
+    assert_eq!(new, b"one\r\ntwo\rstill two\nTHREE\n");
+}
+
+#[test]
+fn old_mac_files_stay_what_they_are() {
+    let setup = Setup::new().file("a.txt", "one\rtwo\r").init("vim.o.fileformats = 'unix,dos,mac'").arg("a.txt");
+    let (agent, editor) = at_work_with(setup, [read_file("a.txt"), write_file("a.txt", "one\rTWO\r")]);
+    assert_eq!(content(&agent, 1), "one\rtwo\r");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "one\rTWO\r");
+}
+
+#[test]
+fn utf_16_is_kept() {
+    let bytes = |text: &str| -> Vec<u8> {
+        let mut bytes = vec![0xff, 0xfe];
+        bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+        bytes
+    };
+    let (read, new) = after_writing(&bytes("one 完\n"), "one 了\n");
+    assert_eq!(read, "one 完\n");
+    assert_eq!(new, bytes("one 了\n"));
+}
+
+#[test]
+fn the_form_of_a_file_that_is_not_loaded_is_kept() {
+    let setup = Setup::new().file("dos.txt", "one\r\ntwo\r\n").file("bom.txt", "\u{feff}one\n");
+    let steps = [write_file("dos.txt", "one\nTWO\n"), write_file("bom.txt", "two\n")];
+    let (agent, editor) = at_work_with(setup, steps);
+    written(&agent, 2);
+    assert_eq!(on_disk(&editor, "dos.txt"), "one\r\nTWO\r\n");
+    assert_eq!(on_disk(&editor, "bom.txt"), "\u{feff}two\n");
+}
+
+#[test]
 fn a_last_newline_is_there_when_the_agent_wrote_one() {
     assert_eq!(after_writing(b"one\ntwo", "one\nTWO"), ("one\ntwo".into(), b"one\nTWO".to_vec()));
     assert_eq!(after_writing(b"one\ntwo", "one\nTWO\n").1, b"one\nTWO\n");
