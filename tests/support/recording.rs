@@ -118,6 +118,8 @@ fn answer(editor: &Editor, outcome: &Json) {
     let Some(option) = outcome["optionId"].as_str() else {
         return;
     };
-    editor.wait_until("a permission request is open", |e| e.status()["permissions"].as_u64().unwrap_or(0) > 0);
-    editor.lua("require('agentchat').respond(...)", json!([option]));
+    // The status may still count a request that was answered a moment ago.
+    editor.wait_until("a permission request is displayed", |e| {
+        e.try_lua("require('agentchat').respond(...)", json!([option])).is_ok()
+    });
 }
