@@ -43,10 +43,19 @@ fn thoughts_may_flood_too() {
 }
 
 #[test]
-fn one_message_of_two_megabytes_in_one_line_is_whole() {
-    let text = "0123456789 ".repeat(190_000);
+fn one_message_of_two_megabytes_is_whole() {
+    let text: String =
+        (0..40_000).map(|number| format!("line {number} of one very long message without an end\n")).collect();
     let (editor, _agent, _) = run([chunk(&text), end_turn()]);
-    assert_eq!(editor.transcript().last().map(String::len), Some(text.len()));
+    assert_eq!(editor.transcript()[3..].join("\n"), text);
+}
+
+#[test]
+fn one_line_of_half_a_megabyte_is_whole() {
+    let text = "0123456789 ".repeat(45_000);
+    let pieces = text.as_bytes().chunks(5_000).map(|piece| chunk(std::str::from_utf8(piece).unwrap()));
+    let (editor, _agent, _) = run(pieces.chain([end_turn()]).collect::<Vec<_>>());
+    assert_eq!(editor.transcript().last(), Some(&text));
 }
 
 #[test]
