@@ -29,7 +29,7 @@ local last_id = 0
 --- The state before the helper has said anything.
 ---@return agentchat.Status
 function M.initial_status()
-  return { state = "stopped", usage = {}, follow = "off", permissions = 0, changes = 0, terminals = 0 }
+  return { state = "stopped", usage = {}, follow = "off", permissions = 0, queued = 0, changes = 0, terminals = 0 }
 end
 
 ---@param id integer
@@ -135,6 +135,19 @@ function M.remove(chat)
   for tab, id in pairs(of_tab) do
     if id == chat.id then
       of_tab[tab] = nil
+    end
+  end
+end
+
+--- Renames a buffer, without the empty buffer that Neovim leaves behind under the old name.
+---@param buf integer
+---@param name string
+function M.rename_buffer(buf, name)
+  local old = vim.api.nvim_buf_get_name(buf)
+  vim.api.nvim_buf_set_name(buf, name)
+  for _, other in ipairs(vim.api.nvim_list_bufs()) do
+    if other ~= buf and vim.api.nvim_buf_get_name(other) == old and not vim.api.nvim_buf_is_loaded(other) then
+      vim.api.nvim_buf_delete(other, { force = true })
     end
   end
 end

@@ -70,7 +70,7 @@ M.schema = {
   {
     key = "timeouts.initialize",
     type = "number",
-    default = 30000,
+    default = 60000,
     check = positive_integer,
     doc = "Milliseconds for an agent to answer `initialize`.",
   },

@@ -13,10 +13,17 @@ local function folder()
   return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat", "drafts")
 end
 
+--- A short name for a folder: the end of its path, and a hash of all of it. (`sha256()` tests itself at its first call,
+--- which takes longer than opening the chat.)
 ---@param cwd string
 ---@return string
 local function project_key(cwd)
-  return vim.fn.sha256(uv.fs_realpath(cwd) or cwd):sub(1, 16)
+  local path = uv.fs_realpath(cwd) or cwd
+  local hash = 5381
+  for i = 1, #path do
+    hash = bit.tobit(hash * 33 + path:byte(i))
+  end
+  return ("%s-%s"):format(path:sub(-40):gsub("[^%w_.]", "_"), bit.tohex(hash))
 end
 
 ---@param chat agentchat.Chat
@@ -76,7 +83,7 @@ local function ownerless(cwd)
   local found = {}
   local key = project_key(cwd)
   for name, kind in vim.fs.dir(folder()) do
-    local project, pid = name:match("^(%x+)-(%d+)-%d+$")
+    local project, pid = name:match("^(.+)-(%d+)-%d+$")
     if
       kind == "file"
       and project == key

@@ -44,7 +44,7 @@ end
 
 ---@param layout agentchat.Layout
 ---@param kind "transcript"|"prompt"
-local function dress(layout, kind)
+function M.dress(layout, kind)
   local win = layout[kind]
   for name, value in pairs(shared_options) do
     set_local(win, name, value)
@@ -56,6 +56,13 @@ local function dress(layout, kind)
     set_local(win, "foldenable", false)
     set_local(win, "winbar", require("agentchat.status").winbar(layout.chat))
   end
+end
+
+--- The layout of a tab page, of which a window may be missing.
+---@param tab integer
+---@return agentchat.Layout?
+function M.get(tab)
+  return layouts[tab]
 end
 
 ---@param tab integer
@@ -71,7 +78,7 @@ end
 ---@return integer? tab
 ---@return agentchat.Layout? layout
 ---@return "transcript"|"prompt"|nil kind
-local function of_window(win)
+function M.of_window(win)
   for tab, layout in pairs(layouts) do
     if layout.transcript == win then
       return tab, layout, "transcript"
@@ -84,7 +91,7 @@ end
 --- Keeps where a window was, for when its chat is shown again.
 ---@param layout agentchat.Layout
 ---@param kind "transcript"|"prompt"
-local function remember_view(layout, kind)
+function M.remember_view(layout, kind)
   local win, chat = layout[kind], layout.chat
   if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat[kind] then
     return
@@ -97,7 +104,7 @@ end
 
 ---@param layout agentchat.Layout
 ---@param kind "transcript"|"prompt"
-local function recall_view(layout, kind)
+function M.recall_view(layout, kind)
   local win, known = layout[kind], layout.chat.views[kind]
   if kind == "transcript" and (not known or known.at_end) then
     local last = api.nvim_buf_line_count(api.nvim_win_get_buf(win))
@@ -182,8 +189,8 @@ end
 ---@param layout agentchat.Layout
 ---@param chat agentchat.Chat
 local function exchange(layout, chat)
-  remember_view(layout, "transcript")
-  remember_view(layout, "prompt")
+  M.remember_view(layout, "transcript")
+  M.remember_view(layout, "prompt")
   layout.busy, layout.chat = true, chat
   api.nvim_win_set_buf(layout.transcript, require("agentchat.transcript").ensure(chat))
   api.nvim_win_set_buf(layout.prompt, require("agentchat.prompt").ensure(chat))
@@ -191,10 +198,10 @@ end
 
 ---@param layout agentchat.Layout
 local function finish_opening(layout)
-  dress(layout, "transcript")
-  dress(layout, "prompt")
-  recall_view(layout, "transcript")
-  recall_view(layout, "prompt")
+  M.dress(layout, "transcript")
+  M.dress(layout, "prompt")
+  M.recall_view(layout, "transcript")
+  M.recall_view(layout, "prompt")
   layout.busy = false
   M.fit_prompt(layout.chat)
 end
@@ -204,7 +211,7 @@ end
 ---@param enter boolean whether the prompt becomes the current window
 ---@return boolean shown
 function M.show(chat, enter)
-  M.watch()
+  require("agentchat.window_guard").watch()
   require("agentchat.chats").assign(chat)
   local tab = api.nvim_get_current_tabpage()
   local layout = complete(tab)
@@ -212,7 +219,7 @@ function M.show(chat, enter)
     M.close(tab)
     local ok, result = pcall(open_pair, chat)
     if not ok then
-      require("agentchat.message").show("error", ("there is no room for the chat's windows: %s"):format(result))
+      require("agentchat.message").show("error", ("the chat cannot be opened here: %s"):format(result))
       return false
     end
     layout = result
@@ -234,18 +241,21 @@ function M.is_open(tab)
   return complete(tab or api.nvim_get_current_tabpage()) ~= nil
 end
 
---- The line above which something in the bottom right corner leaves the prompt free; nil when it is not there.
----@return integer?
-function M.prompt_row()
+--- Where the prompt is: something in the bottom right corner should leave it free.
+---@return integer? row its first screen line, 0-based; nil when the chat is not shown
+---@return integer? width in columns
+function M.prompt_area()
   local layout = complete(api.nvim_get_current_tabpage())
-  return layout and api.nvim_win_get_position(layout.prompt)[1]
+  if layout then
+    return api.nvim_win_get_position(layout.prompt)[1], api.nvim_win_get_width(layout.prompt)
+  end
 end
 
 --- A window for files when there are only the chat's: beside them, with the last file or an empty buffer.
 ---@param layout agentchat.Layout
 ---@param buf? integer
 ---@return integer win
-local function open_normal(layout, buf)
+function M.open_normal(layout, buf)
   if not buf then
     local listed = vim.tbl_filter(function(info)
       return vim.bo[info.bufnr].buftype == ""
@@ -268,7 +278,7 @@ local function open_normal(layout, buf)
 end
 
 ---@param win integer
-local function close_window(win)
+function M.close_window(win)
   if api.nvim_win_is_valid(win) then
     local ok, reason = pcall(api.nvim_win_close, win, true)
     if not ok then
@@ -290,8 +300,8 @@ function M.close(tab)
     return
   end
   layout.busy = true
-  remember_view(layout, "transcript")
-  remember_view(layout, "prompt")
+  M.remember_view(layout, "transcript")
+  M.remember_view(layout, "prompt")
   windows.keeping_views(tab, function()
     local others = vim.tbl_filter(function(win)
       return win ~= layout.transcript and win ~= layout.prompt
@@ -299,11 +309,13 @@ function M.close(tab)
     if #others == 0 then
       local anchor = api.nvim_win_is_valid(layout.transcript) and layout.transcript or layout.prompt
       layout.transcript = anchor
-      local win = open_normal(layout)
+      local win = M.open_normal(layout)
       api.nvim_set_current_win(win)
     end
-    close_window(layout.prompt)
-    close_window(layout.transcript)
+    windows.keeping_sizes(tab, function()
+      M.close_window(layout.prompt)
+      M.close_window(layout.transcript)
+    end)
     if layout.before and tab == api.nvim_get_current_tabpage() then
       windows.restore_sizes(tab, layout.before)
     end
@@ -313,7 +325,7 @@ end
 
 --- Puts both windows back after one of them went.
 ---@param tab integer
-local function rebuild(tab)
+function M.rebuild(tab)
   local layout = layouts[tab]
   if not layout or tab ~= api.nvim_get_current_tabpage() then
     return
@@ -347,117 +359,6 @@ local function rebuild(tab)
   end
 end
 
---- One of the windows is closing: the other follows, unless the user is in it and has closed all others (`:only`).
----@param win integer
-local function on_closed(win)
-  local tab, layout, kind = of_window(win)
-  if not tab or not layout or layout.busy then
-    return
-  end
-  ---@cast kind "transcript"|"prompt"
-  remember_view(layout, kind)
-  local partner = kind == "prompt" and layout.transcript or layout.prompt
-  local current = api.nvim_get_current_win()
-  local by_only = current ~= win and current == partner
-  vim.schedule(function()
-    if layouts[tab] ~= layout then
-      return
-    end
-    if by_only and api.nvim_win_is_valid(partner) then
-      rebuild(tab)
-    else
-      M.close(tab)
-    end
-  end)
-end
-
---- `:q` where only the chat's windows are left means to leave: the other one makes way. If quitting fails after all
---- (another buffer has changes), it comes back.
-local function on_quit()
-  local win = api.nvim_get_current_win()
-  local tab, layout, kind = of_window(win)
-  if not tab or not layout or layout.busy or #windows.fixed(tab) ~= 2 or not complete(tab) then
-    return
-  end
-  remember_view(layout, "transcript")
-  remember_view(layout, "prompt")
-  layout.busy = true
-  close_window(kind == "prompt" and layout.transcript or layout.prompt)
-  layout.busy = false
-  vim.schedule(function()
-    if layouts[tab] == layout and api.nvim_win_is_valid(win) then
-      M.rescue()
-      rebuild(tab)
-    end
-  end)
-end
-
---- Moves a buffer that was opened in a chat window to a normal one.
----@param tab integer
----@param layout agentchat.Layout
----@param kind "transcript"|"prompt"
-local function move_out(tab, layout, kind)
-  local win, chat = layout[kind], layout.chat
-  local buf = api.nvim_win_get_buf(win)
-  local own = chat[kind]
-  if not own or not api.nvim_buf_is_loaded(own) then
-    own = require("agentchat." .. kind).ensure(chat)
-  end
-  local view = api.nvim_win_call(win, vim.fn.winsaveview)
-  local entered = api.nvim_get_current_win() == win
-  layout.busy = true
-  api.nvim_win_set_buf(win, own)
-  dress(layout, kind)
-  local other, other_kind = require("agentchat.chats").of_buffer(buf)
-  if other and other_kind == kind and other ~= chat then
-    layout.busy = false
-    M.show(other, false)
-    return
-  end
-  recall_view(layout, kind)
-  local target = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
-  if not target or not pcall(api.nvim_win_set_buf, target, buf) then
-    target = windows.keeping_views(tab, function()
-      return open_normal(layout, buf)
-    end)
-  end
-  layout.busy = false
-  api.nvim_win_call(target, function()
-    vim.fn.winrestview(view)
-  end)
-  if entered then
-    api.nvim_set_current_win(target)
-  end
-end
-
---- Looks after chat windows that show something else.
-function M.rescue()
-  local tab = api.nvim_get_current_tabpage()
-  local layout = layouts[tab]
-  if not layout or layout.busy then
-    return
-  end
-  for _, kind in ipairs({ "transcript", "prompt" }) do
-    ---@cast kind "transcript"|"prompt"
-    local win = layout[kind]
-    if api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) ~= layout.chat[kind] then
-      move_out(tab, layout, kind)
-    end
-  end
-end
-
----@return boolean
-local function shows_something_else()
-  local layout = layouts[api.nvim_get_current_tabpage()]
-  if not layout or layout.busy then
-    return false
-  end
-  local function foreign(kind)
-    return api.nvim_win_is_valid(layout[kind]) and api.nvim_win_get_buf(layout[kind]) ~= layout.chat[kind]
-  end
-  return foreign("transcript") or foreign("prompt")
-end
-
 --- The chat has a new transcript buffer: shows it where the old one was.
 ---@param old integer
 ---@param chat agentchat.Chat
@@ -466,7 +367,7 @@ function M.replace_buffer(old, chat)
     if layout.chat == chat and complete(tab) and api.nvim_win_get_buf(layout.transcript) == old then
       layout.busy = true
       api.nvim_win_set_buf(layout.transcript, chat.transcript)
-      dress(layout, "transcript")
+      M.dress(layout, "transcript")
       layout.busy = false
     end
   end
@@ -478,54 +379,13 @@ end
 ---@param transcript integer window
 ---@param prompt integer window
 function M.adopt(tab, chat, transcript, prompt)
-  M.watch()
+  require("agentchat.window_guard").watch()
   if complete(tab) then
     return
   end
   local below = api.nvim_win_get_width(transcript) >= vim.o.columns
   layouts[tab] = { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = true }
   finish_opening(layouts[tab])
-end
-
-local watching = false
-
---- Begins to look after the windows.
-function M.watch()
-  if watching then
-    return
-  end
-  watching = true
-  local group = api.nvim_create_augroup("agentchat.layout", {})
-  api.nvim_create_autocmd("WinClosed", {
-    group = group,
-    callback = function(args)
-      on_closed(tonumber(args.match) --[[@as integer]])
-    end,
-  })
-  api.nvim_create_autocmd("BufNew", {
-    group = group,
-    callback = function()
-      require("agentchat.restore").make_room()
-    end,
-  })
-  api.nvim_create_autocmd("QuitPre", { group = group, callback = on_quit })
-  api.nvim_create_autocmd({ "BufWinEnter", "BufEnter" }, {
-    group = group,
-    callback = function()
-      if shows_something_else() then
-        vim.schedule(M.rescue)
-      end
-    end,
-  })
-  api.nvim_create_autocmd("WinResized", {
-    group = group,
-    callback = function()
-      local layout = layouts[api.nvim_get_current_tabpage()]
-      if layout and not layout.busy then
-        M.fit_prompt(layout.chat)
-      end
-    end,
-  })
 end
 
 return M

@@ -5,6 +5,8 @@ local M = {}
 
 local levels = { info = vim.log.levels.INFO, warn = vim.log.levels.WARN, error = vim.log.levels.ERROR }
 
+local highlights = { warn = "WarningMsg", error = "ErrorMsg" }
+
 --- The last messages in full, newest last; the message area may have had room for a part only.
 ---@type string[]
 M.history = {}
@@ -31,6 +33,20 @@ local function is_default_notify()
   return debug.getinfo(vim.notify, "S").source:find("@?vim/_") ~= nil
 end
 
+local shown_now = false
+
+--- A second message before the screen was drawn again would bring up the hit-enter prompt.
+local function make_room()
+  if shown_now then
+    pcall(vim.cmd, "redraw")
+    return
+  end
+  shown_now = true
+  vim.schedule(function()
+    shown_now = false
+  end)
+end
+
 --- Shows one message.
 ---@param level "info"|"warn"|"error"
 ---@param text string one sentence that says what happened and what to do next
@@ -40,10 +56,15 @@ function M.show(level, text)
   if #M.history > HISTORY_LIMIT then
     table.remove(M.history, 1)
   end
-  local shown = is_default_notify() and fit(text) or text
-  local ok, reason = pcall(vim.notify, shown, levels[level] or levels.info, { title = "agentchat" })
+  make_room()
+  if is_default_notify() then
+    -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
+    vim.api.nvim_echo({ { fit(text), highlights[level] } }, true, {})
+    return
+  end
+  local ok, reason = pcall(vim.notify, text, levels[level] or levels.info, { title = "agentchat" })
   if not ok then
-    vim.api.nvim_echo({ { fit(text .. " (vim.notify failed: " .. tostring(reason) .. ")"), "ErrorMsg" } }, true, {})
+    vim.api.nvim_echo({ { fit(("%s (vim.notify failed: %s)"):format(text, reason)), "ErrorMsg" } }, true, {})
   end
 end
 

@@ -6,6 +6,8 @@ local api = vim.api
 local ns = api.nvim_create_namespace("agentchat.hint")
 
 local MAX_WIDTH = 72
+--- A chat that is at least this wide has the card in its own column, off the user's text.
+local MIN_COLUMN = 40
 --- How long to wait when Neovim forbids windows (textlock), in milliseconds.
 local LOCKED_RETRY = 50
 
@@ -24,6 +26,9 @@ local win
 local retrying = false
 local closing = false
 
+--- Lines of a diff, by their first character; a line that starts with "±" begins one.
+local diff_groups = { ["+"] = "AgentChatAdded", ["-"] = "AgentChatRemoved" }
+
 --- The key that the user has mapped to a `<Plug>` mapping.
 ---@param plug string
 ---@return string?
@@ -40,26 +45,36 @@ local function printable(text)
   return (text:gsub("[\r\n]", " "))
 end
 
+--- The lines of the card. A card that is too tall for the screen shows how to answer first, and the rest below.
 ---@param width integer
+---@param tall boolean
 ---@return string[] lines
 ---@return { [1]: integer, [2]: string }[] marks rows (0-based) with their highlight group
-local function render(width)
+local function render(width, tall)
   local request = assert(card).request
   local lines, marks = {}, {}
   local function add(text, group)
-    lines[#lines + 1] = text
+    lines[#lines + 1] = printable(text)
     if group then
       marks[#marks + 1] = { #lines - 1, group }
     end
   end
+  local function add_detail()
+    local in_diff = false
+    for _, line in ipairs(request.detail or {}) do
+      in_diff = in_diff or vim.startswith(line, "±")
+      local group = in_diff and diff_groups[line:sub(1, 1)] or nil
+      add(line, group)
+    end
+  end
   local kind = request.kind and request.kind ~= "" and request.kind .. ": " or ""
-  add(printable(kind .. request.title), "AgentChatPermissionTitle")
-  for _, line in ipairs(request.detail or {}) do
-    add(printable(line))
+  add(kind .. request.title, "AgentChatPermissionTitle")
+  if not tall then
+    add_detail()
   end
   add(("─"):rep(width), "AgentChatDim")
   for n, option in ipairs(request.options or {}) do
-    add(printable(("%d %s"):format(n, option.name)))
+    add(("%d %s"):format(n, option.name))
   end
   if #(request.options or {}) == 0 then
     add("The agent offers no options; :AgentChat cancel ends the request.")
@@ -67,7 +82,12 @@ local function render(width)
   local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
   local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
   local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
-  add(("%s · %s · %s enters: y n 1-9"):format(allow, deny, enter), "AgentChatDim")
+  add(("%s · %s"):format(allow, deny), "AgentChatDim")
+  add(("%s, then y, n or a digit"):format(enter), "AgentChatDim")
+  if tall then
+    add(("─"):rep(width), "AgentChatDim")
+    add_detail()
+  end
   return lines, marks
 end
 
@@ -112,10 +132,12 @@ end
 
 ---@param lines string[]
 ---@param width integer
----@return vim.api.keyset.win_config
+---@return vim.api.keyset.win_config config
+---@return boolean tall whether some of the lines are not visible
 local function place_on_screen(lines, width)
   local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
-  local row = require("agentchat.layout").prompt_row() or bottom
+  local row = require("agentchat.layout").prompt_area()
+  row = row or bottom
   local top = vim.o.showtabline == 2 and 1 or 0
   local height = wrapped_height(lines, width)
   -- Above the prompt if there is room, so that the user sees what they type.
@@ -123,6 +145,7 @@ local function place_on_screen(lines, width)
     row = bottom
   end
   local current = assert(card)
+  local room = math.max(1, row - top - 2)
   local count = current.total > 1 and (" (%d of %d)"):format(current.place, current.total) or ""
   return {
     relative = "editor",
@@ -130,14 +153,16 @@ local function place_on_screen(lines, width)
     row = row,
     col = vim.o.columns,
     width = width,
-    height = math.max(1, math.min(height, row - top - 2)),
+    height = math.min(height, room),
     style = "minimal",
     border = "rounded",
     title = (" %s asks%s "):format(printable(current.request.agent or "The agent"), count),
     title_pos = "left",
+    footer = height > room and " more inside " or "",
     focusable = false,
     zindex = 60,
-  }
+  },
+    height > room
 end
 
 ---@param target integer
@@ -175,11 +200,16 @@ local function draw()
   if win and (not api.nvim_win_is_valid(win) or api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage()) then
     close_window()
   end
-  local width = math.max(10, math.min(MAX_WIDTH, vim.o.columns - 4))
-  local lines, marks = render(width)
+  local _, column = require("agentchat.layout").prompt_area()
+  local widest = column and column >= MIN_COLUMN and column or vim.o.columns
+  local width = math.max(10, math.min(MAX_WIDTH, widest - 2))
+  local lines, marks = render(width, false)
+  local config, tall = place_on_screen(lines, width)
+  if tall then
+    lines, marks = render(width, true)
+  end
   local target = ensure_buffer()
   fill(target, lines, marks)
-  local config = place_on_screen(lines, width)
   if win then
     config.focusable = api.nvim_get_current_win() == win
     api.nvim_win_set_config(win, config)

@@ -33,7 +33,7 @@ function M.buffer(buf)
       api.nvim_win_set_buf(win, own)
     end
     api.nvim_buf_delete(buf, { force = true })
-    api.nvim_buf_set_name(own, require("agentchat." .. kind).name(chat))
+    chats.rename_buffer(own, require("agentchat." .. kind).name(chat))
     return
   end
   require("agentchat." .. kind).adopt(chat, buf)
@@ -61,7 +61,7 @@ local function give_names_back()
       local buf = chat[kind]
       local name = require("agentchat." .. kind).name(chat)
       if buf and api.nvim_buf_is_valid(buf) and api.nvim_buf_get_name(buf) == name .. "/live" then
-        api.nvim_buf_set_name(buf, name)
+        require("agentchat.chats").rename_buffer(buf, name)
       end
     end
   end
@@ -99,7 +99,7 @@ function M.make_room()
       local buf = chat[kind]
       local name = require("agentchat." .. kind).name(chat)
       if buf and api.nvim_buf_is_valid(buf) and api.nvim_buf_get_name(buf) == name then
-        api.nvim_buf_set_name(buf, name .. "/live")
+        require("agentchat.chats").rename_buffer(buf, name .. "/live")
       end
     end
   end

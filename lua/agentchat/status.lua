@@ -4,12 +4,14 @@
 ---@field state "stopped"|"starting"|"idle"|"running"|"cancelling"|"failed"
 ---@field agent? string
 ---@field session_id? string
+---@field phase? "process"|"initialize"|"session" what is waited for while the state is "starting"
 ---@field title? string
 ---@field mode? string
 ---@field model? string
 ---@field usage { used?: number, size?: number, cost?: any }
 ---@field follow "on"|"off"|"paused"
 ---@field permissions integer open permission requests
+---@field queued integer prompts that wait
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string
@@ -37,9 +39,11 @@ end
 
 ---@param status agentchat.Status
 ---@param waiting integer prompts that are queued
+---@param title_prefix? string
 ---@return string
-local function describe(status, waiting)
-  local parts = { escape(status.agent or "agent"), status.state }
+local function describe(status, waiting, title_prefix)
+  local state = status.phase and ("%s (%s)"):format(status.state, status.phase) or status.state
+  local parts = { escape(status.agent or "agent"), state }
   if waiting > 0 then
     parts[#parts + 1] = ("%d queued"):format(waiting)
   end
@@ -47,7 +51,7 @@ local function describe(status, waiting)
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
   end
   if status.title and status.title ~= "" then
-    parts[#parts + 1] = escape(status.title)
+    parts[#parts + 1] = (title_prefix or "") .. escape(status.title)
   end
   return table.concat(parts, " · ")
 end
@@ -63,7 +67,7 @@ end
 ---@param chat agentchat.Chat
 ---@return string
 function M.winbar(chat)
-  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting) .. " %*"
+  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting, "%<") .. " %*"
 end
 
 --- What the transcript shows while the agent has said nothing, or after a failure.

@@ -8,6 +8,9 @@ local hint_ns = api.nvim_create_namespace("agentchat.hint")
 
 --- `end_col` of a mark that ends with its line; Neovim clamps it.
 local TO_LINE_END = 0x3fffffff
+--- Breaking a line at words takes Neovim five times as long as wrapping it anywhere, for the whole line at each change
+--- of it: from this length on (in bytes) the windows that follow the text do without.
+local LONG_LINE = 4000
 --- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
 local LOCKED_RETRY = 50
 
@@ -125,7 +128,7 @@ function M.put_aside(chat)
   states[old] = nil
   pcall(api.nvim_del_augroup_by_name, "agentchat.transcript." .. old)
   api.nvim_buf_clear_namespace(old, hint_ns, 0, -1)
-  api.nvim_buf_set_name(old, ("%s/ended-%d"):format(M.name(chat), old))
+  require("agentchat.chats").rename_buffer(old, ("%s/ended-%d"):format(M.name(chat), old))
   vim.b[old].agentchat = nil
   chat.transcript = nil
   M.ensure(chat)
@@ -209,7 +212,11 @@ local function change(buf, state, from_scratch, ops)
     error(reason, 0)
   end
   local last = api.nvim_buf_line_count(buf)
+  local length = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, last - 1)
   for _, win in ipairs(following) do
+    if length > LONG_LINE then
+      vim.wo[win][0].linebreak = false
+    end
     if not state.views[win] then
       api.nvim_win_set_cursor(win, { last, TO_LINE_END })
     end

@@ -28,10 +28,10 @@ function M.keeping_views(tab, change)
   for _, win in ipairs(M.fixed(tab)) do
     views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
   end
-  local equal, keep = vim.o.equalalways, vim.o.splitkeep
-  vim.cmd("noautocmd set noequalalways splitkeep=topline")
+  local keep = vim.o.splitkeep
+  vim.cmd("noautocmd set splitkeep=topline")
   local ok, result = pcall(change)
-  vim.cmd(("noautocmd set %sequalalways splitkeep=%s"):format(equal and "" or "no", keep))
+  vim.cmd("noautocmd set splitkeep=" .. keep)
   for win, view in pairs(views) do
     if api.nvim_win_is_valid(win) then
       api.nvim_win_call(win, function()
@@ -43,6 +43,27 @@ function M.keeping_views(tab, change)
     error(result, 0)
   end
   return result
+end
+
+--- Closes windows without the equal sizes that 'equalalways' then gives the others. (Turning the option off does not
+--- help: turning it on again makes all windows equal.)
+---@param tab integer
+---@param close fun()
+function M.keeping_sizes(tab, close)
+  local fixed = {}
+  for _, win in ipairs(M.fixed(tab)) do
+    fixed[win] = { vim.wo[win].winfixwidth, vim.wo[win].winfixheight }
+    vim.wo[win].winfixwidth, vim.wo[win].winfixheight = true, true
+  end
+  local ok, reason = pcall(close)
+  for win, options in pairs(fixed) do
+    if api.nvim_win_is_valid(win) then
+      vim.wo[win].winfixwidth, vim.wo[win].winfixheight = options[1], options[2]
+    end
+  end
+  if not ok then
+    error(reason, 0)
+  end
 end
 
 --- Sizes to come back to, as long as there are the same windows in the same screen.

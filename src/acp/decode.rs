@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use agent_client_protocol_schema::v1;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -28,6 +29,26 @@ struct UpdateParams<'a> {
     update: &'a RawValue,
 }
 
+/// A whole line with a text chunk.
+#[derive(Deserialize)]
+struct ChunkLine<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: ChunkParams<'a>,
+    #[serde(default)]
+    id: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChunkParams<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    update: TextChunk<'a>,
+}
+
 /// The text chunk that almost every update is; anything that does not fit goes the long way.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,6 +68,15 @@ struct TextBlock<'a> {
     text: String,
 }
 
+/// Decodes a line that is nothing but a text chunk, which almost every line is, in one pass. `None` means that the line
+/// has to be read in parts.
+pub fn chunk_line(line: &[u8]) -> Option<(SessionId, Update)> {
+    let ChunkLine { method, params, id: None } = serde_json::from_slice(line).ok()? else { return None };
+    let ChunkParams { session_id, update } = params;
+    (method == "session/update").then_some(())?;
+    Some((SessionId::from(&*session_id), update.into_update()?))
+}
+
 /// Decodes the parameters of a `session/update`.
 ///
 /// # Errors
@@ -54,15 +84,16 @@ struct TextBlock<'a> {
 pub fn update(params: &RawValue) -> Result<(SessionId, Update), String> {
     let UpdateParams { session_id, update } = serde_json::from_str(params.get()).map_err(|error| error.to_string())?;
     let session = SessionId::from(&*session_id);
-    if let Ok(TextChunk { session_update, content, message_id }) = serde_json::from_str(update.get())
-        && content.kind == "text"
-        && let Some(speaker) = speaker(&session_update)
-    {
-        let message_id = message_id.map(Cow::into_owned);
-        return Ok((session, Update::Chunk { speaker, message_id, text: content.text }));
-    }
     let value: Value = serde_json::from_str(update.get()).map_err(|error| error.to_string())?;
     Ok((session, any_update(&value)))
+}
+
+impl TextChunk<'_> {
+    fn into_update(self) -> Option<Update> {
+        let Self { session_update, content, message_id } = self;
+        let speaker = speaker(&session_update).filter(|_| content.kind == "text")?;
+        Some(Update::Chunk { speaker, message_id: message_id.map(Cow::into_owned), text: content.text })
+    }
 }
 
 fn speaker(kind: &str) -> Option<Speaker> {
@@ -190,8 +221,7 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
         .and_then(Value::as_u64)
         .ok_or_else(|| RpcError { code: None, message: "the answer names no protocolVersion".into() })?;
     let info = value.get("agentInfo").unwrap_or(&Value::Null);
-    let agent_name = text(info, "title").or_else(|| text(info, "name"));
-    Ok(Answer::Initialized { protocol_version, agent_name })
+    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name") })
 }
 
 /// Decodes the answer to `session/new`.
@@ -275,6 +305,27 @@ mod tests {
             "[image image/png, 3 bytes]"
         );
         assert_eq!(chunk(json!({"type": "hologram", "x": 1})), r#"{"type":"hologram","x":1}"#);
+    }
+
+    #[test]
+    fn the_short_way_and_the_long_way_agree() {
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\nä\u00e4"}}}}"#,
+            r#" {"params":{"update":{"content":{"text":"b","type":"text","_meta":{}},"messageId":"m","sessionUpdate":"agent_thought_chunk"},"sessionId":"s\"x"},"method":"session/update"} "#,
+        ] {
+            let params: Value = serde_json::from_str::<Value>(line).expect("JSON")["params"].take();
+            let raw = RawValue::from_string(params.to_string()).expect("JSON");
+            assert_eq!(chunk_line(line.as_bytes()), Some(update(&raw).expect("an update")));
+        }
+        for line in [
+            r#"{"id":1,"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}"#,
+            r#"{"method":"other","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}"#,
+            r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","text":"a"}}}}"#,
+            r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","content":{"type":"text","text":"a"}}}}"#,
+            "noise",
+        ] {
+            assert_eq!(chunk_line(line.as_bytes()), None, "{line}");
+        }
     }
 
     #[test]

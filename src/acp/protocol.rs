@@ -64,6 +64,9 @@ impl Protocol {
 
     /// Reads one line.
     pub fn line(&mut self, line: &[u8]) -> Incoming {
+        if let Some((session, update)) = decode::chunk_line(line) {
+            return Incoming::Message(AgentMessage::Update { session, update });
+        }
         let text = envelope::text_of(line);
         match envelope::parse(&text) {
             None => Incoming::Noise("not JSON-RPC"),

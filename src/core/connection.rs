@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::config::duration_text;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::{Departure, TimerKey};
 use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError};
+use super::quirks::Quirks;
 use super::state::{Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
 
@@ -37,6 +39,7 @@ impl State {
                 phase: Phase::Spawning,
                 calls: HashMap::new(),
                 sessions: HashMap::new(),
+                quirks: Quirks::default(),
                 early: Vec::new(),
             },
         );
@@ -117,7 +120,8 @@ impl State {
         // An answer that nobody waits for any more: to a call of a turn that was ended by force, or a second one.
         let Some(purpose) = connection.calls.remove(&call) else { return };
         match (purpose, result) {
-            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, .. })) => {
+            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name })) => {
+                connection.quirks = agent_name.map(|name| Quirks::of(&name)).unwrap_or_default();
                 self.initialized(conn, protocol_version);
             }
             (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
@@ -160,8 +164,8 @@ impl State {
     pub(super) fn initialize_is_late(&mut self, conn: ConnId) {
         let waiting = self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Initializing);
         if waiting {
-            let seconds = self.config.timeouts.initialize / 1000;
-            self.fail_connection(conn, &format!("did not answer `initialize` within {seconds} s"));
+            let limit = duration_text(self.config.timeouts.initialize);
+            self.fail_connection(conn, &format!("did not answer `initialize` within {limit}"));
         }
     }
 

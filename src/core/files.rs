@@ -64,6 +64,11 @@ impl State {
         }
     }
 
+    fn reads_missing_as_empty(&self, job: &FileJob, work: &FileWork) -> bool {
+        let quirks = self.connections.get(&job.session.0).map(|connection| connection.quirks).unwrap_or_default();
+        quirks.missing_file_reads_empty && matches!(work, FileWork::Read(_))
+    }
+
     pub(super) fn file_done(&mut self, request: OpenId, outcome: FileOutcome) {
         // Answered meanwhile: the agent took the request back, or the session was closed.
         let Some((chat, job, work)) = self.file_work.get(&request).cloned() else { return };
@@ -77,6 +82,7 @@ impl State {
                 self.emit(Show::UserEvent(UserEvent::FileChanged(chat, job.path)));
                 Reply::Done
             }
+            FileOutcome::Missing(_) if self.reads_missing_as_empty(&job, &work) => Reply::Content(String::new()),
             FileOutcome::Missing(text) => Reply::Error(RpcError::new(RpcError::NOT_FOUND, text)),
             FileOutcome::Refused(text) => Reply::Error(RpcError::new(RpcError::INVALID_PARAMS, text)),
             FileOutcome::Failed(text) => Reply::Error(RpcError::new(RpcError::INTERNAL, text)),

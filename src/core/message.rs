@@ -194,7 +194,7 @@ pub enum Answer {
     Initialized {
         /// The version that the agent speaks.
         protocol_version: u64,
-        /// The agent's own name for itself.
+        /// The agent's own name for itself (`agentInfo.name`).
         agent_name: Option<String>,
     },
     /// To `session/new`.

@@ -12,6 +12,7 @@ pub mod event;
 pub mod ids;
 pub mod message;
 pub mod permission;
+pub mod quirks;
 pub mod requests;
 pub mod state;
 pub mod status;

@@ -8,6 +8,7 @@ use super::effect::{Effect, MessageLevel, Show};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
 use super::permission::{FileWork, Permission};
+use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
 use super::transcript::Transcript;
@@ -95,6 +96,8 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     pub(super) calls: HashMap<CallId, PendingCall>,
     pub(super) sessions: HashMap<SessionId, ChatId>,
+    /// What is known to be peculiar about the agent.
+    pub(super) quirks: Quirks,
     /// Updates for sessions that the agent has not announced yet.
     pub(super) early: Vec<(SessionId, Update)>,
 }

@@ -41,6 +41,9 @@ class Drive:
                 self._report(name, lambda name=name: self._scenario(name))
         if self.chat:
             self._report("quit", self._quit)
+            self._report("startup", self._start)
+        if self.chat:
+            self._report("kill", lambda: self._quit(killed=True))
 
     def _scenario(self, name: str) -> str:
         if self.chat is None:
@@ -53,12 +56,12 @@ class Drive:
         self.chat = Chat(self.agent, self.box, self.binary, self.logs / f"traffic-{self.chats}.jsonl")
         return SCENARIOS["startup"](self.chat)
 
-    def _quit(self) -> str:
+    def _quit(self, killed: bool = False) -> str:
+        """Neovim ends, by itself or by SIGKILL, and nothing that it started outlives it."""
         chat, self.chat = self.chat, None
         self._keep_helper_log(chat)
-        left = chat.quit()
-        if left:
-            raise Failed(f"still there after Neovim has quit: {left}")
+        if left := chat.quit(killed):
+            raise Failed(f"still there two seconds after Neovim: {left}")
         return ""
 
     def _report(self, name: str, scenario: Callable[[], str]) -> None:
@@ -79,7 +82,7 @@ class Drive:
         (self.logs / f"failure-{name}.txt").write_text(text, encoding="utf-8")
         if chat:
             self._keep_helper_log(chat)
-            chat.kill()
+            chat.quit(killed=True)
 
     def _keep_helper_log(self, chat: Chat) -> None:
         with suppress(*Expected):

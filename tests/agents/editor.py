@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -73,6 +75,10 @@ return { text = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), "
 """
 
 COMPLAINT = re.compile(r"\b[EW]\d+:|error|traceback", re.IGNORECASE)
+
+
+Key = tuple[int, str]
+"""A process id and when the process started, which together name it for good."""
 
 
 class Chat:
@@ -163,13 +169,26 @@ class Chat:
     def cancel(self) -> None:
         self.nvim.command("AgentChat cancel")
 
+    def restart(self) -> None:
+        self.nvim.command("AgentChat restart")
+
+    def agent_processes(self) -> dict[Key, str]:
+        """The agent, as the helper started it, and what the agent has started: command lines."""
+        agents = [key for key, line in _descendants(self.nvim.pid).items() if str(self.recording.path) in line]
+        return {key: line for agent in agents for key, line in {agent: str(TAP), **_descendants(agent[0])}.items()}
+
+    def kill_agent(self) -> None:
+        """SIGKILL for the process that the helper started as the agent."""
+        agent = next(key for key, line in self.agent_processes().items() if line == str(TAP))
+        os.kill(agent[0], signal.SIGKILL)
+
     def status(self) -> dict[str, Any]:
         return self.nvim.lua('return require("agentchat").status()')
 
     def events(self, name: str) -> list[Any]:
         """The data of every `User` event of that name so far."""
-        seen = self.nvim.lua("return vim.tbl_map(function(e) return { e.name, e.data or vim.NIL } end, agentchat_events)")
-        return [data for found, data in seen if found == name]
+        seen = self.nvim.lua("return agentchat_events")
+        return [event.get("data") for event in seen if event["name"] == name]
 
     def transcript(self) -> list[str]:
         return self.buffer("agentchat") or []
@@ -190,6 +209,11 @@ class Chat:
         """`text` and `modified` of a file's buffer; None when it is not loaded."""
         return self.nvim.lua(FILE_STATE, str(path))
 
+    def forget(self, path: Path) -> None:
+        """Drops a file's buffer with whatever is unsaved in it."""
+        if self.file(path) is not None:
+            self.nvim.lua('vim.cmd.bwipeout({ vim.fn.bufnr("^" .. ... .. "$"), bang = true })', str(path))
+
     def complaints(self) -> list[str]:
         """The lines of `:messages` that look like something went wrong."""
         messages = self.nvim.call("nvim_exec2", "messages", {"output": True})["output"]
@@ -206,30 +230,28 @@ class Chat:
             parts["transcript"] = "\n".join(self.transcript())
             parts["messages"] = self.nvim.call("nvim_exec2", "messages", {"output": True})["output"]
             parts["events"] = json.dumps(self.nvim.lua("return agentchat_events"), indent=1)
-        except Exception as problem:  # noqa: BLE001: a report of a failure must not fail
+        except Exception as problem:  # a report of a failure must not fail itself
             parts["Neovim"] = f"does not answer: {problem}"
         parts["screen"] = "\n".join(self.nvim.screen())
         return "\n\n".join(f"== {name}\n{text}" for name, text in parts.items())
 
-    def quit(self) -> list[str]:
-        """Quits Neovim; the command lines of what it started and what is still there after two seconds."""
+    def quit(self, killed: bool = False) -> list[str]:
+        """Quits Neovim, or kills it with SIGKILL; the command lines of what it started and what outlives it."""
         started = _descendants(self.nvim.pid)
+        if killed:
+            self.nvim.kill()
         self.nvim.close()
-        deadline = time.monotonic() + AFTERLIFE
-        while left := [line for key, line in started.items() if key in _processes()]:
-            if time.monotonic() > deadline:
-                return left
-            time.sleep(0.05)
-        return []
-
-    def kill(self) -> None:
-        """Ends Neovim after a failure, whatever state it is in."""
-        self.nvim.kill()
-        self.nvim.close()
+        return outliving(started)
 
 
-Key = tuple[int, str]
-"""A process id and when the process started, which together name it for good."""
+def outliving(processes: dict[Key, str]) -> list[str]:
+    """Gives processes two seconds to end; the command lines of those that have not."""
+    deadline = time.monotonic() + AFTERLIFE
+    while left := [line for key, line in processes.items() if key in _processes()]:
+        if time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
+    return []
 
 
 def _processes() -> dict[Key, tuple[int, str]]:

@@ -31,7 +31,16 @@ def _install(folder: Path, package: str) -> None:
     # Without a package.json of its own npm would look for one in the folders above.
     (folder / "package.json").write_text(json.dumps({"private": True}))
     subprocess.run(
-        ["npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error", "--save-exact", package],
+        [
+            "npm",
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--no-update-notifier",
+            "--loglevel=error",
+            "--save-exact",
+            package,
+        ],
         cwd=folder,
         check=True,
         stdout=subprocess.DEVNULL,

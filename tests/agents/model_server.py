@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The scripted model server: an LLM for real agents on a machine without any network.
 
-It speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini on one loopback port, and answers with
-the play that the prompt's cue names (`model/plays.py`). Standard library only.
+It speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini on one loopback port, and answers
+with the play that the prompt's cue names (`model/plays.py`). Standard library only.
 
     model_server.py [PORT] [LOG]
 

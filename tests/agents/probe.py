@@ -18,12 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sandbox
-from acp import AgentError, Client, choose
 from catalogue import AGENTS, INSTALLS, REPOSITORY, Agent
 from install import install
 from model import plays
 from model_server import ModelServer
 from recording import Recording
+
+from acp import AgentError, Client, choose
 
 TAP = Path(__file__).with_name("tap.py")
 
@@ -144,10 +145,10 @@ def main() -> int:
     agents = [AGENTS[name] for name in options.agents or AGENTS]
     if not options.raise_loopback:
         install(agents)
-        if network := sandbox.network_command():
-            command = sandbox.enter(__file__, sys.argv[1:], network)
+        if prefix := sandbox.seclusion():
+            command = sandbox.enter(__file__, sys.argv[1:], prefix)
             return subprocess.run(command, env=sandbox.clean_environment(), cwd=REPOSITORY, check=False).returncode
-        print("no network namespace here: the agents can reach the network", file=sys.stderr)
+        print("unshare does not work here: the agents can reach the network", file=sys.stderr)
     else:
         sandbox.raise_loopback()
     options.into.mkdir(parents=True, exist_ok=True)

@@ -41,15 +41,14 @@ class Recording:
         return answers[-1] if len(answers) == len(same) else None
 
     def wrongly_answered(self) -> list[str]:
-        """The agent's requests that did not get exactly one answer, and answers to no request; empty is right."""
+        """Where requests of the agent and answers of the client do not match one to one; empty is right."""
         answers = Counter(_key(m) for m in self.messages("c2a") if "method" not in m and "id" in m)
-        problems = []
-        for request in self.requests("a2c"):
-            count = answers.pop(_key(request), 0)
-            if count != 1:
-                problems.append(f"{request['method']} with id {request['id']!r} got {count} answers")
-        problems += [f"an answer to id {ident}, which is no request" for ident in answers]
-        return problems
+        requests = Counter(_key(request) for request in self.requests("a2c"))
+        return [
+            f"{requests[ident]} requests with the id {ident}, {answers[ident]} answers"
+            for ident in sorted(requests | answers)
+            if requests[ident] != answers[ident]
+        ]
 
     def thoughts(self) -> str:
         """All that the agent thought so far."""

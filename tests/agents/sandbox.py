@@ -31,11 +31,14 @@ if __name__ == "__main__":
 '''
 
 
-def network_command() -> list[str]:
-    """The prefix of a command that gets a network of its own; empty where the system does not allow one."""
+def seclusion() -> list[str]:
+    """The prefix of a command that gets a network and processes of its own; empty where the system does not allow it.
+
+    With such a command ends all that it started, even what has left its process group.
+    """
     if shutil.which("unshare"):
-        for flags in (["--net"], ["--net", "--map-root-user"]):
-            command = ["unshare", *flags]
+        for flags in ([], ["--map-root-user"]):
+            command = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", *flags]
             if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
                 return command
     return []
@@ -51,7 +54,9 @@ def raise_loopback() -> None:
 
 def clean_environment() -> dict[str, str]:
     """Enough to find programs; no keys, proxies or settings of the user."""
-    kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "TMPDIR", "AGENTCHAT_NVIM") if name in os.environ}
+    kept = {
+        name: os.environ[name] for name in ("LANG", "LC_ALL", "TZ", "TMPDIR", "AGENTCHAT_NVIM") if name in os.environ
+    }
     path = os.pathsep.join([str(NODE.parent), *os.get_exec_path()])
     return {"LANG": "C.UTF-8", **kept, "PATH": path, "SHELL": "/bin/sh", "TERM": "xterm-256color", "USER": "user"}
 
@@ -107,6 +112,6 @@ def sandbox(agent: Agent, model_url: str) -> Iterator[Sandbox]:
         yield box
 
 
-def enter(script: str, arguments: list[str], network: list[str]) -> list[str]:
-    """The command that runs one of these scripts in a network of its own."""
-    return [*network, sys.executable, script, *(["--raise-loopback"] if network else []), *arguments]
+def enter(script: str, arguments: list[str], prefix: list[str]) -> list[str]:
+    """The command that runs one of these scripts behind the prefix from `seclusion()`."""
+    return [*prefix, sys.executable, script, *(["--raise-loopback"] if prefix else []), *arguments]

@@ -6,9 +6,10 @@ import re
 import time
 from collections.abc import Callable
 
-from editor import TURN, Chat
+from editor import TURN, Chat, outliving
 from model import plays
 
+KILLED = re.compile(r"\b9\b|KILL", re.IGNORECASE)
 STARTING = re.compile(r"start|initiali[sz]|session", re.IGNORECASE)
 
 
@@ -48,7 +49,8 @@ def text(chat: Chat) -> str:
     stop = chat.turn_end()
     expect(stop == "end_turn", "end_turn", stop)
     _expect_transcript(chat, plays.ANSWER)
-    chat.wait(lambda: any("That is all." in row for row in chat.nvim.screen()), "the end of the answer on the screen", 5)
+    last = plays.ANSWER.splitlines()[-1]
+    chat.wait(lambda: any(last in row for row in chat.nvim.screen()), "the end of the answer on the screen", 5)
     if plays.THOUGHT not in chat.recording.thoughts():
         return "no thought"
     _expect_transcript(chat, plays.THOUGHT, inside_lines=True)
@@ -160,6 +162,49 @@ def cancel_permission(chat: Chat) -> str:
     return f"after {seconds:.1f} s"
 
 
+def queue(chat: Chat) -> str:
+    """A prompt that is sent while a turn runs waits for the end of the turn, and is answered then."""
+    turns, prompts = chat.turns_ended(), len(chat.recording.requests("c2a", "session/prompt"))
+    chat.prompt("shell", "Run the command.")
+    chat.permission()
+    chat.type_prompt("hello", "And after that, are you still there?")
+    sent = len(chat.recording.requests("c2a", "session/prompt")) - prompts
+    expect(sent == 1, "the second prompt to wait", f"{sent} prompts sent")
+    chat.answer("allow")
+    chat.wait(lambda: chat.turns_ended() == turns + 2, "the end of both turns", TURN)
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    _expect_transcript(chat, plays.HELLO)
+    return ""
+
+
+def restart(chat: Chat) -> str:
+    """Restart ends the agent with all that it started, and the new one answers."""
+    before = chat.agent_processes()
+    expect(before, "an agent that runs")
+    chat.restart()
+    left = outliving(before)
+    expect(not left, "nothing left of the old agent after two seconds", left)
+    _answers_after_restart(chat)
+    return f"{len(before)} processes ended"
+
+
+def crash(chat: Chat) -> str:
+    """When the agent dies, the chat says how, and restart brings it back."""
+    before = chat.agent_processes()
+    chat.kill_agent()
+    chat.wait(lambda: chat.status()["state"] == "failed", "the state `failed`", 10)
+    told = "\n".join([str(chat.status().get("error")), *chat.transcript()])
+    expect(KILLED.search(told), "the signal that ended the agent in the status or the transcript", told[-500:])
+    left = outliving(before)
+    expect(not left, "nothing left of the dead agent after two seconds", left)
+    # The death may be reported there.
+    chat.nvim.command("messages clear")
+    chat.restart()
+    _answers_after_restart(chat)
+    return ""
+
+
 SCENARIOS: dict[str, Callable[[Chat], str]] = {
     "startup": startup,
     "text": text,
@@ -169,6 +214,9 @@ SCENARIOS: dict[str, Callable[[Chat], str]] = {
     "shell": shell,
     "cancel-stream": cancel_stream,
     "cancel-permission": cancel_permission,
+    "queue": queue,
+    "restart": restart,
+    "crash": crash,
 }
 
 
@@ -179,16 +227,18 @@ def tidy(chat: Chat) -> None:
     expect(not complaints, "no error in `:messages`", complaints)
     chat.nvim.command("messages clear")
     chat.box.reset_project()
-    chat.nvim.lua(
-        'local buffer = vim.fn.bufnr("^" .. ... .. "$") if buffer > 0 then vim.cmd.bwipeout({ buffer, bang = true }) end',
-        str(chat.box.source),
-    )
+    chat.forget(chat.box.source)
+
+
+def _answers_after_restart(chat: Chat) -> None:
+    chat.wait(lambda: chat.status()["state"] in ("starting", "idle"), "the agent to start again", 10)
+    _still_there(chat)
 
 
 def _still_there(chat: Chat) -> None:
     chat.prompt("hello", "Still there?")
     stop = chat.turn_end()
-    expect(stop == "end_turn", "end_turn for the prompt after the cancel", stop)
+    expect(stop == "end_turn", "end_turn for the prompt that follows", stop)
     _expect_transcript(chat, plays.HELLO)
 
 

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conversation;
 mod framing;
 mod harness;
 mod load;

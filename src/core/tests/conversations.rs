@@ -296,6 +296,25 @@ fn a_file_outside_needs_the_users_consent() {
 }
 
 #[test]
+fn a_missing_file_is_an_error_except_for_the_agent_that_cannot_take_one() {
+    for (name, expected) in [("gemini-cli", None), ("other", Some(RpcError::NOT_FOUND))] {
+        let mut world = World::new();
+        world.open(CHAT);
+        world.happen(Event::Spawned(CONN));
+        world.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: Some(name.into()) });
+        world.created("s");
+        let read = AgentRequest::ReadFile { session: session(), path: "/p/new".into(), line: None, limit: None };
+        world.asks("1", read);
+        world.happen(Event::FileDone(OpenId(1), FileOutcome::Missing("/p/new does not exist".into())));
+        match (world.replies()[0].1, expected) {
+            (Reply::Content(text), None) => assert_eq!(text, ""),
+            (Reply::Error(error), Some(code)) => assert_eq!(error.code, Some(code)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_request_that_the_agent_takes_back_is_answered_once() {
     let mut world = World::running();
     world.asks("5", permission("t"));

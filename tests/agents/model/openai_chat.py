@@ -48,7 +48,9 @@ class OpenAiChat:
             yield chunk({"content": piece})
         for index, call in enumerate(reply.calls):
             function = {"name": call.tool.name, "arguments": ""}
-            yield chunk({"tool_calls": [{"index": index, "id": fresh_id("call_"), "type": "function", "function": function}]})
+            yield chunk(
+                {"tool_calls": [{"index": index, "id": fresh_id("call_"), "type": "function", "function": function}]}
+            )
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": json.dumps(call.arguments)}}]})
         yield chunk({}, "tool_calls" if reply.calls else "stop")
         yield ServerSentEvent({**envelope, "choices": [], "usage": USAGE})
@@ -56,4 +58,9 @@ class OpenAiChat:
 
 
 def _envelope(kind: str, body: dict[str, Any]) -> dict[str, Any]:
-    return {"id": fresh_id("chatcmpl-"), "object": kind, "created": int(time.time()), "model": body.get("model", "scripted")}
+    return {
+        "id": fresh_id("chatcmpl-"),
+        "object": kind,
+        "created": int(time.time()),
+        "model": body.get("model", "scripted"),
+    }

@@ -65,7 +65,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def reply_to(conversation: Conversation) -> Reply:
-    """The turn of the cued play that is due. Requests without a cue or without tools (titles, routing) get a few words."""
+    """The turn of the cued play that is due; a few words where there is no cue or no tools (titles, routing)."""
     cues = list(CUE.finditer(conversation.cued_text))
     if not cues or not conversation.tools:
         return Reply(text="Counting words")
