@@ -44,8 +44,9 @@ fn thoughts_may_flood_too() {
 
 #[test]
 fn one_message_of_two_megabytes_is_whole() {
-    let text: String =
+    let lines: Vec<String> =
         (0..40_000).map(|number| format!("line {number} of one very long message without an end\n")).collect();
+    let text = lines.concat();
     let (editor, _agent, _) = run([chunk(&text), end_turn()]);
     assert_eq!(editor.transcript()[3..].join("\n"), text);
 }
@@ -60,8 +61,8 @@ fn one_line_of_half_a_megabyte_is_whole() {
 
 #[test]
 fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
-    let lines: String = (0..60_000).map(|number| format!("{number:05} some line of the tool's output\n")).collect();
-    for text in [lines.clone(), lines.replace('\n', " ")] {
+    let lines: Vec<String> = (0..60_000).map(|number| format!("{number:05} some line of the tool's output")).collect();
+    for text in [lines.join("\n"), lines.join(" ")] {
         let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
         let (editor, _agent, _) = run([
             tool_call("t", "Run the tests", "execute"),

@@ -14,7 +14,7 @@ use agentchat::core::event::{Event, FileOutcome, UserAction};
 use agentchat::core::ids::{ChatId, ConnId, Millis, PromptId};
 use agentchat::core::message::{AgentMessage, Update};
 use agentchat::core::permission::PermissionView;
-use agentchat::core::transcript::Entry;
+use agentchat::core::transcript::{Entry, Transcript};
 use agentchat::core::{State, step};
 
 use crate::support::recording::Recording;
@@ -70,8 +70,8 @@ struct Client {
     protocol: Protocol,
     /// Ids of our calls, by method.
     calls: BTreeMap<String, Vec<Json>>,
-    /// Our answers, as they would be sent.
-    replies: Vec<Json>,
+    /// Our answers, as they would be sent, with their raw ids.
+    replies: Vec<(String, Json)>,
     permissions: Vec<PermissionView>,
     /// Raw ids and methods of the agent's requests.
     requests: Vec<(String, String)>,
@@ -112,7 +112,8 @@ impl Client {
                         self.calls.entry(method).or_default().push(line["id"].clone());
                     }
                     Effect::Reply(token, reply) => {
-                        self.replies.push(serde_json::from_slice(&encode::reply(token, reply)).unwrap());
+                        let reply: Json = serde_json::from_slice(&encode::reply(token, reply)).unwrap();
+                        self.replies.push((reply["id"].to_string(), reply));
                     }
                     Effect::ReadFile(job, _) => {
                         events.push_back(Event::FileDone(job.request, FileOutcome::Read("text\n".into())));
@@ -177,7 +178,7 @@ impl Client {
     }
 
     fn texts(&self, of: fn(&Entry) -> Option<String>) -> String {
-        let entries = self.state.transcript(CHAT).map(|transcript| transcript.entries()).unwrap_or_default();
+        let entries = self.state.transcript(CHAT).map(Transcript::entries).unwrap_or_default();
         entries.iter().filter_map(of).collect::<Vec<_>>().join("\0")
     }
 }
@@ -248,12 +249,12 @@ fn every_request_of_every_recorded_agent_is_answered_once() {
         client.happen(Event::User(UserAction::Shutdown));
         assert!(client.state.nobody_waits(), "{}", recording.name());
         let mut asked: Vec<&str> = client.requests.iter().map(|(id, _)| id.as_str()).collect();
-        let mut answered: Vec<String> = client.replies.iter().map(|reply| reply["id"].to_string()).collect();
+        let mut answered: Vec<&str> = client.replies.iter().map(|(id, _)| id.as_str()).collect();
         asked.sort_unstable();
-        answered.sort();
+        answered.sort_unstable();
         assert_eq!(answered, asked, "{}", recording.name());
         for (id, method) in client.requests {
-            let reply = client.replies.iter().find(|reply| reply["id"].to_string() == id).unwrap();
+            let (_, reply) = client.replies.iter().find(|(answered, _)| *answered == id).unwrap();
             let is_served = method.starts_with("fs/") || method == "session/request_permission";
             assert_eq!(reply["error"]["code"] == -32601, !is_served, "{} {method}: {reply}", recording.name());
             assert_ne!(reply["error"]["code"], -32602, "{} {method}: {reply}", recording.name());
