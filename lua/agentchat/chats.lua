@@ -29,7 +29,7 @@ local last_id = 0
 --- The state before the helper has said anything.
 ---@return agentchat.Status
 function M.initial_status()
-  return { state = "stopped", usage = {}, follow = "off", permissions = 0, changes = 0, terminals = 0 }
+  return { state = "stopped", usage = {}, follow = "off", permissions = 0, queued = 0, changes = 0, terminals = 0 }
 end
 
 ---@param id integer

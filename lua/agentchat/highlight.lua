@@ -13,7 +13,7 @@ M.groups = {
   { "AgentChatToolRunning", "DiagnosticInfo", "the status of a call that runs" },
   { "AgentChatToolDone", "DiagnosticOk", "the status of a call that is done" },
   { "AgentChatToolFailed", "DiagnosticError", "the status of a call that failed" },
-  { "AgentChatToolCancelled", "DiagnosticWarn", "the status of a call that was cancelled" },
+  { "AgentChatToolCancelled", "DiagnosticWarn", "the status of a cancelled call" },
   { "AgentChatPlan", "Identifier", "an entry of the plan" },
   { "AgentChatPlanDone", "Comment", "an entry of the plan that is done" },
   { "AgentChatNotice", "DiagnosticInfo", "a notice of the plugin" },

@@ -5,6 +5,8 @@ local M = {}
 
 local levels = { info = vim.log.levels.INFO, warn = vim.log.levels.WARN, error = vim.log.levels.ERROR }
 
+local highlights = { warn = "WarningMsg", error = "ErrorMsg" }
+
 --- The last messages in full, newest last; the message area may have had room for a part only.
 ---@type string[]
 M.history = {}
@@ -28,7 +30,9 @@ end
 
 --- Whether `vim.notify` is Neovim's own, which writes to the message area.
 local function is_default_notify()
-  return debug.getinfo(vim.notify, "S").source:find("@?vim/_") ~= nil
+  local source = debug.getinfo(vim.notify, "S").source
+  -- 0.12 has Neovim's own Lua without the names of its files.
+  return vim.startswith(source, "@vim/_") or source == "?" or source == "=?"
 end
 
 local shown_now = false
@@ -55,10 +59,14 @@ function M.show(level, text)
     table.remove(M.history, 1)
   end
   make_room()
-  local shown = is_default_notify() and fit(text) or text
-  local ok, reason = pcall(vim.notify, shown, levels[level] or levels.info, { title = "agentchat" })
+  if is_default_notify() then
+    -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
+    vim.api.nvim_echo({ { fit(text), highlights[level] } }, true, {})
+    return
+  end
+  local ok, reason = pcall(vim.notify, text, levels[level] or levels.info, { title = "agentchat" })
   if not ok then
-    vim.api.nvim_echo({ { fit(text .. " (vim.notify failed: " .. tostring(reason) .. ")"), "ErrorMsg" } }, true, {})
+    vim.api.nvim_echo({ { fit(("%s (vim.notify failed: %s)"):format(text, reason)), "ErrorMsg" } }, true, {})
   end
 end
 

@@ -11,6 +11,7 @@
 ---@field usage { used?: number, size?: number, cost?: any }
 ---@field follow "on"|"off"|"paused"
 ---@field permissions integer open permission requests
+---@field queued integer prompts that wait
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string
