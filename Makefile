@@ -24,7 +24,7 @@ test-nvim:
 	@scripts/test --version '$(VERSION)' $(ARGS)
 
 test-agents: build
-	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" tests/agents/run
+	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" tests/agents/run $(ARGS)
 
 lint:
 	@scripts/lint

@@ -54,6 +54,9 @@ impl Protocol {
 
     /// Reads one line.
     pub fn line(&mut self, line: &[u8]) -> Incoming {
+        if let Some((session, update)) = decode::chunk_line(line) {
+            return Incoming::Message(AgentMessage::Update { session, update });
+        }
         let text = envelope::text_of(line);
         match envelope::parse(&text) {
             None => Incoming::Noise("not JSON-RPC"),
@@ -87,9 +90,8 @@ impl Protocol {
     /// A line over the limit was dropped.
     pub fn too_long(length: usize, limit: usize) -> AgentMessage {
         AgentMessage::Unusable(format!(
-            "The agent sent a message of more than {} MiB ({length} bytes and counting); it was dropped. \
-             `max_line_bytes` sets the limit.",
-            limit / (1024 * 1024)
+            "The agent sent a message of more than {limit} bytes ({length} so far); it was dropped. \
+             `max_line_bytes` sets the limit."
         ))
     }
 }

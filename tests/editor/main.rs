@@ -6,5 +6,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conversation;
+mod framing;
 mod harness;
+mod load;
+mod messages;
+mod order;
+mod recordings;
+mod replay;
 mod scripted_agent;
