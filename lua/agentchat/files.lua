@@ -288,7 +288,7 @@ function M.file_edit(buf, tick, edits, opts)
     end
   end)
   if not ok then
-    local locked = tostring(reason):find("E565", 1, true)
+    local locked = require("agentchat.textlock").is_locked(reason)
     return locked and { busy = "textlock" } or { error = tostring(reason) }
   end
   if opts.save then

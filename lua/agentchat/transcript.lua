@@ -3,6 +3,7 @@
 local M = {}
 
 local api = vim.api
+local textlock = require("agentchat.textlock")
 local chat_ns = api.nvim_create_namespace("agentchat.chat")
 local hint_ns = api.nvim_create_namespace("agentchat.hint")
 
@@ -11,8 +12,6 @@ local TO_LINE_END = 0x3fffffff
 --- Breaking a line at words takes Neovim five times as long as wrapping it anywhere, for the whole line at each change
 --- of it: from this length on (in bytes) the windows that follow the text do without.
 local LONG_LINE = 4000
---- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
-local LOCKED_RETRY = 50
 
 ---@class agentchat.TranscriptState
 ---@field returned integer the tick that the helper was told last
@@ -233,11 +232,6 @@ local function change(buf, state, from_scratch, ops)
   end
 end
 
----@param reason any
-local function is_locked(reason)
-  return type(reason) == "string" and reason:find("E565", 1, true) ~= nil
-end
-
 --- Applies what waited for the text lock to end, or waits on.
 ---@param chat agentchat.Chat
 ---@param buf integer
@@ -254,7 +248,7 @@ local function retry_later(chat, buf)
         assert(fresh, "the text was changed meanwhile")
         change(buf, state, item.from_scratch, item.ops)
       end)
-      if not ok and is_locked(reason) then
+      if not ok and textlock.is_locked(reason) then
         return retry_later(chat, buf)
       elseif not ok then
         state.backlog = {}
@@ -264,7 +258,7 @@ local function retry_later(chat, buf)
       state.actual = api.nvim_buf_get_changedtick(buf)
       table.remove(state.backlog, 1)
     end
-  end, LOCKED_RETRY)
+  end, textlock.RETRY)
 end
 
 --- Applies one rows item.
@@ -300,7 +294,7 @@ function M.apply(chat, base, ops)
   if not waits then
     ok, reason = pcall(change, buf, state, from_scratch, ops)
   end
-  if waits or (not ok and is_locked(reason)) then
+  if waits or (not ok and textlock.is_locked(reason)) then
     state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops }
     if not waits then
       retry_later(chat, buf)
