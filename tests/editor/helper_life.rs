@@ -27,7 +27,11 @@ fn program(folder: &Path, script: &str) -> PathBuf {
 /// The chat with that program as helper, once it failed.
 #[track_caller]
 fn failed_with(program: &Path) -> Editor {
-    let setup = Setup::new().config("binary", json!(program)).config("timeouts", json!({ "spawn": 500 }));
+    failed_with_setup(Setup::new().config("binary", json!(program)))
+}
+
+#[track_caller]
+fn failed_with_setup(setup: Setup) -> Editor {
     let (_agent, editor) = chat::start(&Scenario::new(), setup);
     editor.input(":AgentChat<CR>");
     editor.wait_until("the windows, all the same", chat::is_open);
@@ -87,7 +91,9 @@ fn programs_that_are_no_helper_are_one_message() {
 fn a_program_that_talks_nonsense_is_ended() {
     let folder = TempDir::new().unwrap();
     for script in ["exec cat", "echo nonsense; exec sleep 300", "exec sleep 300"] {
-        let editor = failed_with(&program(folder.path(), script));
+        let program = program(folder.path(), script);
+        let setup = Setup::new().config("binary", json!(program)).config("timeouts", json!({ "spawn": 500 }));
+        let editor = failed_with_setup(setup);
         let own = i32::try_from(editor.pid()).unwrap();
         editor.wait_until("the end of the program", |e| e.processes().iter().all(|process| process.pid == own));
         editor.input("istill usable<Esc>");
@@ -216,6 +222,6 @@ fn quitting_waits_for_nobody() {
     let (_agent, mut editor) = chat::open(&Scenario::new(), Setup::new());
     let (status, took) = editor.quit();
     assert!(status.success(), "{status}");
-    assert!(took < Duration::from_secs(1), "quitting took {took:?}");
+    assert!(took < SOON, "quitting took {took:?}");
     editor.wait_gone(SOON);
 }

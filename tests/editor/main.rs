@@ -7,6 +7,7 @@
 mod support;
 
 mod chat;
+mod commands;
 mod conversation;
 mod files;
 mod framing;

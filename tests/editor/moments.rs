@@ -97,7 +97,7 @@ fn in_the_command_line() {
 
 #[test]
 fn in_insert_mode_with_the_completion_menu() {
-    undisturbed("Gofo<C-n>", "ic", "<C-y>!<Esc>", "one two three|four five six|four!");
+    undisturbed("Gof<C-n>", "ic", "<C-y>!<Esc>", "one two three|four five six|four!");
 }
 
 #[test]
@@ -187,7 +187,10 @@ fn at_the_question_of_a_substitution() {
 #[test]
 fn while_an_expression_mapping_waits() {
     let (agent, editor) = begin();
-    editor.lua("vim.keymap.set('n', 'Z', function() return 'ix' .. vim.fn.getcharstr() .. '<Esc>' end, { expr = true })", json!([]));
+    editor.lua(
+        "vim.keymap.set('n', 'Z', function() return 'ix' .. vim.fn.getcharstr() .. '<Esc>' end, { expr = true })",
+        json!([]),
+    );
     editor.input("ggZ");
     agent.open_gate("go");
     agent.wait("all is sent", |log| {
