@@ -238,27 +238,39 @@ local function apply(buf, edits)
   end
 end
 
+--- An error of an Ex command, without Neovim's own Lua around it.
+---@param reason any
+---@return string
+local function plain(reason)
+  local text = tostring(reason):gsub("\nstack traceback:.*", "")
+  return (text:gsub("^.-nvim_exec2%(%)[^.:]*[.:]*%s*", ""):gsub("^Vim%(write%):", ""))
+end
+
 --- Saves without any question; autocommands on save run. `write!` is what keeps Neovim from asking about a file that
 --- changed on disk; the helper has compared the disk before.
 ---@param buf integer
 ---@return string? problem
 local function save(buf)
+  local name = api.nvim_buf_get_name(buf)
   local options = vim.bo[buf]
   local fixeol = options.fixeol
   -- Neovim would add the last newline that neither the user nor the agent wrote.
   options.fixeol = false
-  local ok, reason = pcall(api.nvim_buf_call, buf, function()
-    vim.fn.mkdir(vim.fs.dirname(api.nvim_buf_get_name(buf)), "p")
-    vim.cmd("silent keepalt lockmarks write!")
+  local ok, reason
+  api.nvim_buf_call(buf, function()
+    vim.fn.mkdir(vim.fs.dirname(name), "p")
+    ok, reason = pcall(vim.cmd, "silent keepalt lockmarks write!")
   end)
-  if api.nvim_buf_is_valid(buf) then
-    options.fixeol = fixeol
-  end
-  if not ok then
-    return tostring(reason):gsub("^.*Vim%(write%):", "")
-  elseif not api.nvim_buf_is_valid(buf) then
+  if not api.nvim_buf_is_valid(buf) then
     return "an autocommand deleted the buffer while it was saved"
   end
+  options.fixeol = fixeol
+  if ok then
+    return nil
+  elseif options.modified then
+    return plain(reason)
+  end
+  require("agentchat.message").show("warn", ("%s is saved, but: %s"):format(vim.fs.basename(name), plain(reason)))
 end
 
 --- Edits a buffer, and saves it if asked to.
@@ -292,7 +304,8 @@ function M.file_edit(buf, tick, edits, opts)
     return locked and { busy = "textlock" } or { error = tostring(reason) }
   end
   if opts.save then
-    problem = save(buf)
+    local done, result = pcall(save, buf)
+    problem = done and result or not done and plain(result) or nil
     if problem then
       return { error = "the buffer was edited but cannot be saved: " .. problem }
     end
