@@ -1,6 +1,6 @@
 # `make` alone lists what there is. Everything a command needs beyond Rust, Python 3, Node and git is set up in .deps/.
 
-.PHONY: help try test test-nvim test-agents lint build bench clean
+.PHONY: help try test test-nvim test-agents lint build bench picture clean
 
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
@@ -10,6 +10,7 @@ help:
 	@echo 'make lint                       formatting, clippy, licences, help tags'
 	@echo 'make build                      the release build of the helper'
 	@echo 'make bench                      speed, side by side with the plainest possible plugin'
+	@echo 'make picture                    doc/picture.svg, taken from a real session'
 	@echo 'make clean                      remove what these commands made'
 
 try:
@@ -23,7 +24,7 @@ test-nvim:
 	@scripts/test --version '$(VERSION)' $(ARGS)
 
 test-agents: build
-	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" tests/agents/run
+	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" tests/agents/run $(ARGS)
 
 lint:
 	@scripts/lint
@@ -33,6 +34,9 @@ build:
 
 bench: build
 	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" benches/run $(ARGS)
+
+picture: build
+	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" scripts/picture.py
 
 clean:
 	@rm -rf .try .deps

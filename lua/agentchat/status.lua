@@ -4,6 +4,7 @@
 ---@field state "stopped"|"starting"|"idle"|"running"|"cancelling"|"failed"
 ---@field agent? string
 ---@field session_id? string
+---@field phase? "process"|"initialize"|"session" what is waited for while the state is "starting"
 ---@field title? string
 ---@field mode? string
 ---@field model? string
@@ -41,7 +42,8 @@ end
 ---@param title_prefix? string
 ---@return string
 local function describe(status, waiting, title_prefix)
-  local parts = { escape(status.agent or "agent"), status.state }
+  local state = status.phase and ("%s (%s)"):format(status.state, status.phase) or status.state
+  local parts = { escape(status.agent or "agent"), state }
   if waiting > 0 then
     parts[#parts + 1] = ("%d queued"):format(waiting)
   end

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use super::encode;
@@ -28,6 +28,10 @@ use crate::process::{AgentProcess, Spawn};
 
 /// Bytes read at once. With [`QUEUE`] batches this bounds what lies between the agent's pipe and the core to 4 MiB.
 const READ_BUFFER: usize = 256 * 1024;
+/// Reads that follow each other closer than this are a flood.
+const FLOOD_GAP: Duration = Duration::from_micros(500);
+/// How long a flood is left to pile up; far below what anybody notices.
+const FLOOD_PAUSE: Duration = Duration::from_millis(1);
 /// Batches that may wait for the core.
 pub const QUEUE: usize = 16;
 /// What may wait to be written to an agent that does not read: then it is taken for hung.
@@ -212,6 +216,7 @@ async fn read(
 ) {
     let mut splitter = LineSplitter::new(max_line);
     let mut buffer = vec![0; READ_BUFFER];
+    let mut last_read = Instant::now();
     loop {
         let length = match stdout.read(&mut buffer).await {
             Ok(0) => break,
@@ -221,10 +226,18 @@ async fn read(
                 break;
             }
         };
+        let now = Instant::now();
+        let is_flood = now.duration_since(last_read) < FLOOD_GAP;
+        last_read = now;
         let mut batch = Vec::new();
         splitter.feed(&buffer[..length], |line| batch.extend(decode(conn, &protocol, &line, max_line)));
         if !batch.is_empty() && events.send(batch).await.is_err() {
             return;
+        }
+        if is_flood {
+            // What piles up in the pipe meanwhile is read at once, instead of a wake-up for each of the agent's writes.
+            sleep(FLOOD_PAUSE).await;
+            last_read = Instant::now();
         }
     }
     let rest = splitter.finish();

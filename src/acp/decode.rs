@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use agent_client_protocol_schema::v1;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -14,6 +15,9 @@ use super::tool_calls::{array, block, options, patch, short, text};
 use crate::core::ids::SessionId;
 use crate::core::message::{AgentRequest, Answer, Choices, RpcError, Update, Usage};
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
+
+/// Longest error text of an agent that is kept, in bytes: some put a whole web page into it.
+const MAX_ERROR: usize = 4_000;
 
 /// The parameters of a `session/update`, the update itself still raw.
 #[derive(Deserialize)]
@@ -23,6 +27,26 @@ struct UpdateParams<'a> {
     session_id: Cow<'a, str>,
     #[serde(borrow)]
     update: &'a RawValue,
+}
+
+/// A whole line with a text chunk.
+#[derive(Deserialize)]
+struct ChunkLine<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: ChunkParams<'a>,
+    #[serde(default)]
+    id: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChunkParams<'a> {
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    update: TextChunk<'a>,
 }
 
 /// The text chunk that almost every update is; anything that does not fit goes the long way.
@@ -44,6 +68,15 @@ struct TextBlock<'a> {
     text: String,
 }
 
+/// Decodes a line that is nothing but a text chunk, which almost every line is, in one pass. `None` means that the line
+/// has to be read in parts.
+pub fn chunk_line(line: &[u8]) -> Option<(SessionId, Update)> {
+    let ChunkLine { method, params, id: None } = serde_json::from_slice(line).ok()? else { return None };
+    let ChunkParams { session_id, update } = params;
+    (method == "session/update").then_some(())?;
+    Some((SessionId::from(&*session_id), update.into_update()?))
+}
+
 /// Decodes the parameters of a `session/update`.
 ///
 /// # Errors
@@ -51,15 +84,16 @@ struct TextBlock<'a> {
 pub fn update(params: &RawValue) -> Result<(SessionId, Update), String> {
     let UpdateParams { session_id, update } = serde_json::from_str(params.get()).map_err(|error| error.to_string())?;
     let session = SessionId::from(&*session_id);
-    if let Ok(TextChunk { session_update, content, message_id }) = serde_json::from_str(update.get())
-        && content.kind == "text"
-        && let Some(speaker) = speaker(&session_update)
-    {
-        let message_id = message_id.map(Cow::into_owned);
-        return Ok((session, Update::Chunk { speaker, message_id, text: content.text }));
-    }
     let value: Value = serde_json::from_str(update.get()).map_err(|error| error.to_string())?;
     Ok((session, any_update(&value)))
+}
+
+impl TextChunk<'_> {
+    fn into_update(self) -> Option<Update> {
+        let Self { session_update, content, message_id } = self;
+        let speaker = speaker(&session_update).filter(|_| content.kind == "text")?;
+        Some(Update::Chunk { speaker, message_id: message_id.map(Cow::into_owned), text: content.text })
+    }
 }
 
 fn speaker(kind: &str) -> Option<Speaker> {
@@ -238,6 +272,11 @@ pub fn error(raw: &RawValue) -> RpcError {
         Some(details) if !message.contains(&details) => format!("{message}: {details}"),
         _ => message,
     };
+    let message = if message.len() <= MAX_ERROR {
+        message
+    } else {
+        format!("{}…", &message[..message.floor_char_boundary(MAX_ERROR)])
+    };
     RpcError { code: value.get("code").and_then(Value::as_i64), message }
 }
 
@@ -266,6 +305,27 @@ mod tests {
             "[image image/png, 3 bytes]"
         );
         assert_eq!(chunk(json!({"type": "hologram", "x": 1})), r#"{"type":"hologram","x":1}"#);
+    }
+
+    #[test]
+    fn the_short_way_and_the_long_way_agree() {
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\nä\u00e4"}}}}"#,
+            r#" {"params":{"update":{"content":{"text":"b","type":"text","_meta":{}},"messageId":"m","sessionUpdate":"agent_thought_chunk"},"sessionId":"s\"x"},"method":"session/update"} "#,
+        ] {
+            let params: Value = serde_json::from_str::<Value>(line).expect("JSON")["params"].take();
+            let raw = RawValue::from_string(params.to_string()).expect("JSON");
+            assert_eq!(chunk_line(line.as_bytes()), Some(update(&raw).expect("an update")));
+        }
+        for line in [
+            r#"{"id":1,"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}"#,
+            r#"{"method":"other","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}"#,
+            r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","text":"a"}}}}"#,
+            r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","content":{"type":"text","text":"a"}}}}"#,
+            "noise",
+        ] {
+            assert_eq!(chunk_line(line.as_bytes()), None, "{line}");
+        }
     }
 
     #[test]

@@ -89,6 +89,8 @@ pub fn parse(text: &str) -> Option<Envelope<'_>> {
         (Some(id), None) => match (error, result) {
             (Some(error), _) => Envelope::Response { id, result: Err(error) },
             (None, Some(result)) => Envelope::Response { id, result: Ok(result) },
+            // JavaScript leaves out a member that is `undefined`: an answer without a result is still the answer.
+            (None, None) if params.is_none() => Envelope::Response { id, result: Ok(RawValue::NULL) },
             (None, None) => Envelope::Neither,
         },
         (None, None) => Envelope::Neither,
@@ -122,7 +124,10 @@ mod tests {
             (r#"{"id":3,"result":null}"#, "result 3 null"),
             (r#"{"id":3,"result":{},"error":null}"#, "result 3 {}"),
             (r#"{"id":3,"error":{"message":"no code"}}"#, r#"error 3 {"message":"no code"}"#),
-            (r#"{"id":3}"#, "neither"),
+            (r#"{"id":3}"#, "result 3 null"),
+            (r#"{"id":3,"error":null}"#, "result 3 null"),
+            (r#"{"id":3,"params":{}}"#, "neither"),
+            (r#"{"params":{}}"#, "neither"),
             ("\u{feff}{\"method\":\"m\"}\r", "notification m"),
             ("\x1b[2J> {\"method\":\"m\"}", "notification m"),
             (r#"[{"method":"m"}]"#, "noise"),

@@ -42,3 +42,13 @@ impl Default for Timeouts {
         Self { initialize: 60_000, session_new: 60_000, cancel_grace: 10_000 }
     }
 }
+
+/// A time of so many milliseconds as the user reads it: `30 s`, `1.5 s`.
+pub(super) fn duration_text(milliseconds: u64) -> String {
+    let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
+    if rest == 0 {
+        return format!("{seconds} s");
+    }
+    let fraction = format!("{rest:03}");
+    format!("{seconds}.{} s", fraction.trim_end_matches('0'))
+}

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::config::duration_text;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::{Departure, TimerKey};
 use super::ids::{CallId, ChatId, ConnId, SessionId};
@@ -163,8 +164,8 @@ impl State {
     pub(super) fn initialize_is_late(&mut self, conn: ConnId) {
         let waiting = self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Initializing);
         if waiting {
-            let seconds = self.config.timeouts.initialize / 1000;
-            self.fail_connection(conn, &format!("did not answer `initialize` within {seconds} s"));
+            let limit = duration_text(self.config.timeouts.initialize);
+            self.fail_connection(conn, &format!("did not answer `initialize` within {limit}"));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::config::duration_text;
 use super::effect::{Effect, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, PromptId, TurnId};
@@ -177,8 +178,8 @@ impl State {
     pub(super) fn cancel_is_late(&mut self, id: ChatId) {
         let cancelling = self.chats.get(&id).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling);
         if cancelling {
-            let seconds = self.config.timeouts.cancel_grace / 1000;
-            self.force_end(id, &format!("{seconds} s after the cancel"));
+            let grace = duration_text(self.config.timeouts.cancel_grace);
+            self.force_end(id, &format!("{grace} after the cancel"));
         }
     }
 

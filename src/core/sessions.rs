@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::config::duration_text;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, ConnId, SessionId};
@@ -92,15 +93,22 @@ impl State {
     pub(super) fn new_session_is_late(&mut self, id: ChatId) {
         let waiting = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(_)));
         if waiting {
-            let seconds = self.config.timeouts.session_new / 1000;
-            self.fail_session(id, &format!("did not answer `session/new` within {seconds} s."));
+            let limit = duration_text(self.config.timeouts.session_new);
+            self.fail_session(id, &format!("did not answer `session/new` within {limit}."));
         }
     }
 
     fn fail_session(&mut self, id: ChatId, problem: &str) {
         if let Some(chat) = self.chats.get(&id) {
             let reason = format!("{} {problem} `:AgentChat restart` tries again.", chat.agent);
+            let conn = chat.session.conn();
             self.fail_chat(id, reason);
+            // A process that serves nobody else is of no use any more, and the next try needs a new one.
+            if let Some(conn) = conn
+                && self.chats_of(conn).is_empty()
+            {
+                self.stop_connection(conn);
+            }
         }
     }
 

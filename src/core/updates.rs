@@ -3,7 +3,7 @@
 use super::effect::{Effect, Show, UserEvent};
 use super::ids::{ChatId, ConnId, SessionId};
 use super::message::Update;
-use super::state::{Phase, State};
+use super::state::{Session, State};
 use super::tool_call::{ToolCall, ToolCallPatch, ToolStatus};
 use super::transcript::{Change, Severity};
 
@@ -56,8 +56,12 @@ impl State {
 
     /// Some agents report on a session before they have announced it by answering `session/new`.
     fn keep_early(&mut self, conn: ConnId, session: SessionId, update: Update) {
+        // Of a session that nobody waits for, such as one whose chat was closed, nothing is wanted any more.
+        let is_awaited = self.chats.values().any(|chat| chat.session == Session::Creating(conn));
         let Some(connection) = self.connections.get_mut(&conn) else { return };
-        if connection.phase == Phase::Ready && connection.early.len() < MAX_EARLY {
+        if !is_awaited {
+            connection.early.clear();
+        } else if connection.early.len() < MAX_EARLY {
             connection.early.push((session, update));
         }
     }

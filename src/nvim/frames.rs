@@ -20,15 +20,15 @@ use crate::view::TranscriptView;
 /// Bytes of text in a frame to begin with.
 const FIRST_BUDGET: usize = 32 * 1024;
 const MIN_BUDGET: usize = 4 * 1024;
-const MAX_BUDGET: usize = 64 * 1024;
+const MAX_BUDGET: usize = 128 * 1024;
 /// A frame that took longer than this, in milliseconds, is followed by smaller ones.
 const SLOW: u64 = 12;
 /// A full frame that took no longer than this may be followed by larger ones.
 const FAST: u64 = 5;
 /// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
-const CALM_INTERVAL: u64 = 33;
+const CALM_INTERVAL: u64 = 50;
 /// Between frames while there is a backlog.
-const BUSY_INTERVAL: u64 = 4;
+const BUSY_INTERVAL: u64 = 1;
 /// Longest wait after frames that failed in a row.
 const MAX_BACKOFF: u64 = 10_000;
 
@@ -196,9 +196,7 @@ impl Frames {
         } else if took <= FAST && frame.full {
             self.budget = (self.budget * 3 / 2).min(MAX_BUDGET);
         }
-        // Neovim gets at least as much time for itself as the frame took it.
-        let pause = if frame.full { BUSY_INTERVAL.max(took) } else { CALM_INTERVAL };
-        self.not_before = if frame.full { now.plus(pause) } else { frame.sent.plus(pause) };
+        self.not_before = if frame.full { now.plus(BUSY_INTERVAL) } else { frame.sent.plus(CALM_INTERVAL) };
         for (&id, chat) in &mut self.chats {
             let tick = get(answer, "ticks").and_then(|ticks| integer(ticks, &id.to_string()));
             chat.tick = tick.unwrap_or(chat.tick);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::ops::Row;
+use super::ops::{Row, short_line};
 use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus};
 use crate::core::transcript::{PlanStatus, PlanStep, Severity};
 
@@ -14,6 +14,8 @@ const OUTPUT_LINES: usize = 10;
 const DIFF_LINES: usize = 12;
 /// A diff that takes longer is cut coarser.
 const DIFF_DEADLINE: std::time::Duration = std::time::Duration::from_millis(50);
+/// Lines of a notice, such as an agent's error text.
+const NOTICE_LINES: usize = 100;
 /// Locations that a card shows.
 const LOCATIONS: usize = 3;
 
@@ -124,7 +126,7 @@ pub(super) fn diff(path: &str, old: Option<&str>, new: &str, cwd: &Path) -> Vec<
             }
         };
         if lines.len() < DIFF_LINES {
-            lines.push((format!("{sign} {}", change.value().trim_end_matches(['\n', '\r'])), group));
+            lines.push((format!("{sign} {}", short_line(change.value().trim_end_matches(['\n', '\r']))), group));
         }
     }
     let new_file = if old.is_none() { " (new file)" } else { "" };
@@ -160,10 +162,14 @@ pub(super) fn notice(severity: Severity, text: &str) -> Vec<Row> {
         Severity::Warning => ("!", "AgentChatNotice"),
         Severity::Error => ("✗", "AgentChatError"),
     };
-    text.lines()
-        .enumerate()
-        .map(|(at, line)| Row::of(format!("{} {line}", if at == 0 { sign } else { " " }), group))
-        .collect()
+    let lines = text.lines().take(NOTICE_LINES).enumerate();
+    let mut rows: Vec<Row> =
+        lines.map(|(at, line)| Row::of(format!("{} {line}", if at == 0 { sign } else { " " }), group)).collect();
+    let hidden = text.lines().count() - rows.len();
+    if hidden > 0 {
+        rows.push(Row::of(format!("  … {hidden} more lines"), group));
+    }
+    rows
 }
 
 /// `text` without line breaks.

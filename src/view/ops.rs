@@ -1,5 +1,11 @@
 //! Edits of the transcript buffer, as Lua applies them.
 
+use std::borrow::Cow;
+
+/// Longest row of ours, in bytes: a tool may report megabytes in one line, and one such line would stop the editor. A
+/// message's text is no row of ours and is never cut.
+const MAX_ROW: usize = 2_000;
+
 /// A line of the transcript that is not a message's text, with its highlights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Row {
@@ -20,10 +26,41 @@ impl Row {
     /// Appends text in a group.
     pub fn push(&mut self, text: &str, group: &'static str) {
         let start = self.text.len();
+        let text = fit(text, MAX_ROW.saturating_sub(start));
         self.text.extend(text.chars().map(|c| if c == '\n' { '⏎' } else { c }));
         if !text.is_empty() {
             self.marks.push((start, self.text.len(), group));
         }
+    }
+}
+
+/// A line that is short enough to be shown.
+pub(super) fn short_line(line: &str) -> Cow<'_, str> {
+    fit(line, MAX_ROW)
+}
+
+/// At most `room` bytes of `text`, and a sign where something is missing; nothing if there is no room at all.
+fn fit(text: &str, room: usize) -> Cow<'_, str> {
+    if text.len() <= room {
+        Cow::Borrowed(text)
+    } else if room == 0 {
+        Cow::Borrowed("")
+    } else {
+        Cow::Owned(format!("{}…", &text[..text.floor_char_boundary(room)]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_cut_between_characters_and_says_so() {
+        let mut row = Row::of("ä".repeat(MAX_ROW), "A");
+        assert_eq!(row.text, format!("{}…", "ä".repeat(MAX_ROW / 2)));
+        row.push("more", "B");
+        assert_eq!(row.marks, [(0, row.text.len(), "A")]);
+        assert_eq!(Row::of("a\nb", "A").text, "a⏎b");
     }
 }
 

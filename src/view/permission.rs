@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use super::cards;
+use super::ops::short_line;
 use crate::core::tool_call::{ToolCall, ToolContent};
+
+/// Lines of text that come with a request; the transcript's card shows the call's beginning too.
+const TEXT_LINES: usize = 100;
 
 /// The whole command, the diff, the places: what the user must see to decide. Not wrapped, not cut in width.
 pub fn detail(tool: &ToolCall, cwd: &Path) -> Vec<String> {
@@ -16,7 +20,13 @@ pub fn detail(tool: &ToolCall, cwd: &Path) -> Vec<String> {
             ToolContent::Diff { path, old, new } => {
                 lines.extend(cards::diff(path, old.as_deref(), new, cwd).into_iter().map(|(line, _)| line));
             }
-            ToolContent::Text(text) => lines.extend(text.lines().map(str::to_owned)),
+            ToolContent::Text(text) => {
+                lines.extend(text.lines().take(TEXT_LINES).map(|line| short_line(line).into_owned()));
+                let hidden = text.lines().count().saturating_sub(TEXT_LINES);
+                if hidden > 0 {
+                    lines.push(format!("… {hidden} more lines"));
+                }
+            }
             ToolContent::Terminal(_) | ToolContent::Other(_) => {}
         }
     }
@@ -30,7 +40,8 @@ pub fn detail(tool: &ToolCall, cwd: &Path) -> Vec<String> {
     if lines.is_empty()
         && let Some(input) = tool.raw_input.as_ref().filter(|input| input.as_object().is_none_or(|map| !map.is_empty()))
     {
-        lines.extend(serde_json::to_string_pretty(&**input).unwrap_or_default().lines().map(str::to_owned));
+        let json = serde_json::to_string_pretty(&**input).unwrap_or_default();
+        lines.extend(json.lines().map(|line| short_line(line).into_owned()));
     }
     lines
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Editor, Setup, poll, processes};
+use crate::support::{Editor, PATIENCE, Setup, poll, processes};
 
 /// What a failing wait or call says.
 fn failure_of(act: impl FnOnce()) -> String {
@@ -60,8 +60,9 @@ fn scrolled_and_cleared_screens_are_followed() {
 
 #[test]
 fn a_wait_that_fails_shows_what_the_user_saw() {
-    let editor = Editor::start(Setup::new().patience(Duration::from_millis(200)));
+    let editor = Editor::start(Setup::new());
     editor.lua("vim.notify('about to fail'); vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'on screen' })", json!([]));
+    editor.set_patience(Duration::from_millis(200));
     let failure = failure_of(|| editor.wait_until("the impossible", |_| false));
     assert!(failure.starts_with("not within 200ms: the impossible"), "{failure}");
     assert!(failure.contains("│on screen") && failure.contains("about to fail"), "{failure}");
@@ -69,11 +70,13 @@ fn a_wait_that_fails_shows_what_the_user_saw() {
 
 #[test]
 fn a_neovim_that_waits_for_a_key_fails_the_call_instead_of_hanging_it() {
-    let editor = Editor::start(Setup::new().patience(Duration::from_millis(300)));
+    let editor = Editor::start(Setup::new());
     editor.input("f");
     editor.wait_until("the half-typed command", Editor::is_blocked);
+    editor.set_patience(Duration::from_millis(300));
     let failure = failure_of(|| editor.command("echo"));
     assert!(failure.contains("Neovim waits for a key"), "{failure}");
+    editor.set_patience(PATIENCE);
     editor.input("<Esc>");
     editor.command("echo");
 }
@@ -82,8 +85,8 @@ fn a_neovim_that_waits_for_a_key_fails_the_call_instead_of_hanging_it() {
 fn a_busy_neovim_shows_in_the_key_delay() {
     let editor = Editor::start(Setup::new());
     let busy = |milliseconds: u64| editor.rtt(|e| e.lua("vim.uv.sleep(...)", json!([milliseconds]))).1;
-    assert!(busy(150).max >= Duration::from_millis(100));
-    assert!(busy(0).max < Duration::from_millis(100));
+    assert!(busy(1500).max >= Duration::from_millis(1200));
+    assert!(busy(0).max < Duration::from_millis(1200));
 }
 
 #[test]

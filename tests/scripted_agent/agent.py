@@ -25,6 +25,7 @@ A step is an object with one of these keys:
     update UPDATE           a `session/update` notification for the session at hand
     request {method, params, id?, wait?}   asks the client; goes on when the answer is there unless wait is false
     raw TEXT                bytes as they are, no newline added
+    bytes [NUMBER, …]       bytes that need not be text
     fill {text, times}      the text over and over, no newline added
     stderr TEXT             a line on stderr
     delay SECONDS           an agent that takes its time
@@ -206,6 +207,9 @@ class Script:
 
     def step_raw(self, text, flush):
         self.wire.send_bytes(text.encode("utf-8", "surrogateescape"), flush)
+
+    def step_bytes(self, numbers, flush):
+        self.wire.send_bytes(bytes(numbers), flush)
 
     def step_fill(self, fill, _flush):
         text = fill["text"].encode()

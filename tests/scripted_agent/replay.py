@@ -10,8 +10,10 @@ What the recorded agent sent is sent in the recorded order, at full speed, with 
   client under test does the same. What it waits for is in the log, as an entry `expects`, so that the test can act as
   the recorded user did. A prompt that was recorded while another ran is only waited for once its answer is due and no
   other is running: clients that queue prompts send it later;
-* requests of the recorded client that the one under test need not send (`session/set_mode`, a second `session/new`, …)
-  are passed over together with their answers;
+* a cancel that was recorded after the turn's end, or a second one in a turn, is not waited for;
+* requests of the recorded client that the one under test need not send (`session/set_mode`, a second `session/new`, one
+  that failed before another succeeded, …) are passed over together with their answers;
+* of a recording of several processes only the first is replayed;
 * the recorded project folder is replaced by the folder of the client's session.
 
 The entry `replayed` follows the last message. Then, like most agents, it waits for the end of stdin.
@@ -33,12 +35,14 @@ class Replay:
         self.log = log
         self.wire = Wire(log)
         with open(recording, encoding="utf-8") as lines:
-            self.entries = [json.loads(line) for line in lines]
+            self.entries = first_process([json.loads(line) for line in lines])
         self.passed_over = set()  # ids of recorded requests that the client under test need not send
         self.waiting_prompts = {}  # recorded id -> text, of prompts sent while another ran
         self.held_answers = []  # recorded answers to such prompts, while another still runs
         self.actual = {}  # recorded id of the client's request -> the client's own request
         self.running = False
+        self.cancelled = False
+        self.session_request = self.chosen_session_request()
         self.folder = RECORDED_FOLDER
         self.taken = {}  # method -> how many of the client's messages of it were matched
         self.calls = {}  # method -> the client's messages in order
@@ -74,13 +78,29 @@ class Replay:
         elif direction == "c2a" and isinstance(message, dict):
             self.client_said(message)
 
+    def chosen_session_request(self):
+        """The id of the first `session/new` that succeeded, else of the first."""
+        asked = [
+            id_key(entry["msg"]["id"])
+            for entry in self.entries
+            if entry["dir"] == "c2a" and entry.get("msg", {}).get("method") == "session/new"
+        ]
+        succeeded = {
+            id_key(entry["msg"].get("id"))
+            for entry in self.entries
+            if entry["dir"] == "a2c" and isinstance((entry.get("msg") or {}).get("result"), dict)
+            and "sessionId" in entry["msg"]["result"]
+        }  # fmt: skip
+        return next((key for key in asked if key in succeeded), asked[0] if asked else None)
+
     # -- what the recorded client did
 
     def client_said(self, message):
         method = message.get("method")
         if method is None:
             self.expect_answer(message)
-        elif method == "session/cancel":
+        elif method == "session/cancel" and self.running and not self.cancelled:
+            self.cancelled = True
             self.log.write("expects", act="cancel")
             self.next_call(method)
         elif "id" in message:
@@ -95,8 +115,12 @@ class Replay:
 
     def expect_request(self, method, message):
         key = id_key(message["id"])
-        again = method in {"initialize", "session/new"} and method in self.taken
-        if method not in REPLAYED_METHODS or again or (method == "session/prompt" and not self.session_asked):
+        other = {
+            "initialize": method in self.taken,
+            "session/new": key != self.session_request,
+            "session/prompt": not self.session_asked,
+        }
+        if other.get(method, True):
             self.passed_over.add(key)
         elif method == "session/prompt" and self.running:
             self.waiting_prompts[key] = message
@@ -141,13 +165,18 @@ class Replay:
         body = {part: self.relocated(message[part]) for part in ("result", "error") if part in message}
         self.wire.reply(actual["id"], body)
         if actual["method"] == "session/prompt":
-            self.running = False
+            self.running = self.cancelled = False
             held, self.held_answers = self.held_answers, []
             for later in held:
                 self.answer(id_key(later["id"]), later)
 
     def relocated(self, value):
         return json.loads(json.dumps(value).replace(RECORDED_FOLDER, json.dumps(self.folder)[1:-1]))
+
+
+def first_process(entries):
+    starts = [index for index, entry in enumerate(entries) if "spawn" in entry]
+    return entries[: starts[1]] if len(starts) > 1 else entries
 
 
 def main():

@@ -1,9 +1,9 @@
 //! A real Neovim with a UI attached.
 
-use std::fmt::Write as _;
+use std::cell::Cell;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -12,20 +12,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use super::deadline::poll;
+use super::deadline::{PATIENCE, poll};
+use super::launch;
 use super::processes::{self, Process};
 use super::rpc::{CallError, Channel};
 use super::screen::{Grid, Screen};
 use super::setup::Setup;
-
-/// In the environment of all that an editor starts, so that it can be found again.
-const MARKER: &str = "AGENTCHAT_TEST_HOME";
-
-/// How much of the end of each log a failure shows.
-const LOG_TAIL_BYTES: usize = 6_000;
-
-/// How long Neovim may take to answer while a failure is being reported.
-const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The pause between two round trips of [`Editor::rtt`].
 const PROBE_INTERVAL: Duration = Duration::from_millis(5);
@@ -42,37 +34,31 @@ pub struct KeyDelay {
 /// A Neovim with this plugin, a UI attached, and folders of its own. See the module documentation of `support`.
 pub struct Editor {
     process: Child,
-    channel: Arc<Channel>,
-    grid: Arc<Mutex<Grid>>,
-    home: TempDir,
-    setup: Setup,
+    pub(super) channel: Arc<Channel>,
+    pub(super) grid: Arc<Mutex<Grid>>,
+    pub(super) home: TempDir,
+    pub(super) setup: Setup,
+    patience: Cell<Duration>,
 }
 
 impl Editor {
     /// Starts Neovim and waits until its start is complete.
     #[track_caller]
     pub fn start(setup: Setup) -> Self {
-        let home = tempfile::Builder::new().prefix("agentchat-test-").tempdir().expect("a temporary folder");
-        for folder in ["project", "config/nvim", "data", "state", "cache", "run", "tmp"] {
-            fs::create_dir_all(home.path().join(folder)).expect("a folder in the test's home");
-        }
-        for (path, content) in &setup.files {
-            let path = home.path().join("project").join(path);
-            fs::create_dir_all(path.parent().expect("a file in a folder")).expect("the folder of a project file");
-            fs::write(path, content).expect("a project file");
-        }
-        fs::write(home.path().join("config/nvim/init.lua"), init_lua(&setup)).expect("init.lua");
+        let home = launch::home(&setup);
         Self::start_in(home, setup)
     }
 
     #[track_caller]
     fn start_in(home: TempDir, setup: Setup) -> Self {
-        let mut process = command(home.path(), &setup).spawn().expect("the Neovim named in $AGENTCHAT_NVIM starts");
+        let mut process =
+            launch::command(home.path(), &setup).spawn().expect("the Neovim named in $AGENTCHAT_NVIM starts");
         let grid = Arc::new(Mutex::new(Grid::default()));
         let stdin = process.stdin.take().expect("stdin is a pipe");
         let stdout = process.stdout.take().expect("stdout is a pipe");
         let channel = Arc::new(Channel::new(stdin, stdout, Arc::clone(&grid)));
-        let editor = Self { process, channel, grid, home, setup };
+        let patience = Cell::new(PATIENCE);
+        let editor = Self { process, channel, grid, home, setup, patience };
         let (columns, rows) = editor.setup.size;
         let options = json!({ "rgb": true, "ext_linegrid": true, "ext_hlstate": true });
         // With --embed Neovim reads its configuration, and answers other calls, only once a UI is there.
@@ -137,7 +123,7 @@ impl Editor {
     /// The screen as it was last drawn completely.
     #[track_caller]
     pub fn screen(&self) -> Screen {
-        let screen = poll(self.setup.patience, || self.grid.lock().unwrap().finished());
+        let screen = poll(self.patience.get(), || self.grid.lock().unwrap().finished());
         screen.unwrap_or_else(|| self.fail("Neovim did not finish drawing its screen"))
     }
 
@@ -203,11 +189,16 @@ impl Editor {
 
     // -- wait
 
+    /// Sets how long waits and calls last from now on before they fail; [`PATIENCE`] unless set.
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience.set(patience);
+    }
+
     /// Asks `probe` until it has an answer; `what` names the condition if the deadline passes.
     #[track_caller]
     pub fn wait<T>(&self, what: &str, mut probe: impl FnMut(&Self) -> Option<T>) -> T {
-        let answer = poll(self.setup.patience, || probe(self));
-        answer.unwrap_or_else(|| self.fail(&format!("not within {:?}: {what}", self.setup.patience)))
+        let answer = poll(self.patience.get(), || probe(self));
+        answer.unwrap_or_else(|| self.fail(&format!("not within {:?}: {what}", self.patience.get())))
     }
 
     /// Waits until `condition` holds.
@@ -240,7 +231,7 @@ impl Editor {
     #[track_caller]
     pub fn rtt<T>(&self, act: impl FnOnce(&Self) -> T) -> (T, KeyDelay) {
         let done = AtomicBool::new(false);
-        let (channel, patience) = (&self.channel, self.setup.patience);
+        let (channel, patience) = (&self.channel, self.patience.get());
         thread::scope(|scope| {
             let prober = scope.spawn(|| {
                 let mut delay = KeyDelay { max: Duration::ZERO, probes: 0 };
@@ -266,11 +257,11 @@ impl Editor {
     #[track_caller]
     pub fn quit(&mut self) -> (ExitStatus, Duration) {
         let asked = Instant::now();
-        match self.channel.call("nvim_command", &json!(["qall!"]), self.setup.patience) {
+        match self.channel.call("nvim_command", &json!(["qall!"]), self.patience.get()) {
             Ok(_) | Err(CallError::Closed) => {}
             Err(error) => self.fail(&format!(":qall! failed: {error:?}")),
         }
-        let status = poll(self.setup.patience, || self.process.try_wait().expect("Neovim's status can be asked"));
+        let status = poll(self.patience.get(), || self.process.try_wait().expect("Neovim's status can be asked"));
         (status.unwrap_or_else(|| self.fail("Neovim did not quit")), asked.elapsed())
     }
 
@@ -287,7 +278,7 @@ impl Editor {
 
     /// All that lives of what this editor started, itself included.
     pub fn processes(&self) -> Vec<Process> {
-        processes::with_variable(&format!("{MARKER}={}", self.home.path().display()))
+        processes::with_variable(&launch::marker(self.home.path()))
     }
 
     /// Waits until nothing lives of what this editor started (so it must have been ended before).
@@ -309,10 +300,10 @@ impl Editor {
     #[track_caller]
     fn try_request(&self, method: &str, arguments: &Json) -> Result<Json, String> {
         // A call made while Neovim waits for a key is not answered until the user acts.
-        if poll(self.setup.patience, || (!self.is_blocked()).then_some(())).is_none() {
+        if poll(self.patience.get(), || (!self.is_blocked()).then_some(())).is_none() {
             self.fail(&format!("{method} cannot be called: Neovim waits for a key"));
         }
-        match self.channel.call(method, arguments, self.setup.patience) {
+        match self.channel.call(method, arguments, self.patience.get()) {
             Ok(result) => Ok(result),
             Err(CallError::Refused(error)) => Err(error),
             Err(error) => self.fail(&format!("{method}{arguments}: {error:?}")),
@@ -328,7 +319,7 @@ impl Editor {
     /// For the calls that Neovim always answers.
     #[track_caller]
     fn raw_call(&self, method: &str, arguments: &Json) -> Json {
-        let answer = self.channel.call(method, arguments, self.setup.patience);
+        let answer = self.channel.call(method, arguments, self.patience.get());
         answer.unwrap_or_else(|error| self.fail(&format!("{method}: {error:?}")))
     }
 
@@ -336,35 +327,6 @@ impl Editor {
     #[track_caller]
     pub fn fail(&self, what: &str) -> ! {
         panic!("{what}\n{}", self.report())
-    }
-
-    fn report(&self) -> String {
-        let mut report = format!("--- screen\n{}\n", self.grid.lock().unwrap().as_it_is());
-        let _ = writeln!(report, "--- messages, state and transcript\n{}", self.report_from_inside());
-        for path in files_below(self.home.path()) {
-            let extension = path.extension().and_then(|extension| extension.to_str());
-            let is_log = extension == Some("log") || path.ends_with("state/nvim/log");
-            let content = fs::read(&path).unwrap_or_default();
-            if is_log && !content.is_empty() {
-                let name = path.strip_prefix(self.home.path()).unwrap_or(&path);
-                let _ = writeln!(report, "--- {}\n{}", name.display(), tail(&content));
-            }
-        }
-        for agent in &self.setup.agents {
-            let _ = writeln!(report, "--- agent\n{}", agent.report());
-        }
-        report
-    }
-
-    fn report_from_inside(&self) -> String {
-        match self.channel.call("nvim_get_mode", &json!([]), REPORT_PATIENCE) {
-            Ok(mode) if mode["blocking"] == json!(false) => {}
-            other => return format!("cannot be asked for: {other:?}"),
-        }
-        match self.channel.call("nvim_exec_lua", &json!([REPORT, []]), REPORT_PATIENCE) {
-            Ok(lines) => strings(&lines).join("\n"),
-            Err(error) => format!("cannot be asked for: {error:?}"),
-        }
     }
 }
 
@@ -425,94 +387,8 @@ end
 return found
 ";
 
-const REPORT: &str = r#"
-local lines = vim.split(vim.api.nvim_exec2("messages", { output = true }).output, "\n")
-if package.loaded.agentchat then
-  table.insert(lines, vim.inspect(require("agentchat").status()))
-end
-for _, buf in ipairs(vim.api.nvim_list_bufs()) do
-  if vim.bo[buf].filetype == "agentchat" then
-    table.insert(lines, "transcript in buffer " .. buf .. ":")
-    vim.list_extend(lines, vim.api.nvim_buf_get_lines(buf, -200, -1, false))
-  end
-end
-return lines
-"#;
-
-fn init_lua(setup: &Setup) -> String {
-    let config = serde_json::to_string(&setup.config).expect("a configuration is JSON");
-    format!(
-        r#"
-vim.opt.runtimepath:prepend([==[{root}]==])
-vim.g.agentchat = vim.json.decode([==[{config}]==], {{ luanil = {{ object = true, array = true }} }})
-_G.agentchat_test_events = {{}}
-vim.api.nvim_create_autocmd("User", {{
-  pattern = "AgentChat*",
-  callback = function(event)
-    table.insert(_G.agentchat_test_events, {{ name = event.match, data = event.data }})
-  end,
-}})
-{init}
-"#,
-        root = env!("CARGO_MANIFEST_DIR"),
-        init = setup.init,
-    )
-}
-
-fn command(home: &Path, setup: &Setup) -> Command {
-    let Some(nvim) = std::env::var_os("AGENTCHAT_NVIM") else {
-        panic!("$AGENTCHAT_NVIM names no Neovim: run `make test`, or `scripts/test` with arguments of cargo test");
-    };
-    let mut command = Command::new(nvim);
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if ["XDG_", "NVIM", "VIM", "AGENTCHAT_"].iter().any(|prefix| text.starts_with(prefix)) {
-            command.env_remove(&name);
-        }
-    }
-    let stderr = fs::File::create(home.join("stderr.log")).expect("a file for Neovim's stderr");
-    command
-        .args(["--embed", "-i", "NONE"])
-        .args(&setup.arguments)
-        .current_dir(home.join("project"))
-        .env(MARKER, home)
-        .env("HOME", home)
-        .env("LANG", "C.UTF-8")
-        .env("TMPDIR", home.join("tmp"))
-        .env("XDG_CONFIG_HOME", home.join("config"))
-        .env("XDG_DATA_HOME", home.join("data"))
-        .env("XDG_STATE_HOME", home.join("state"))
-        .env("XDG_CACHE_HOME", home.join("cache"))
-        .env("XDG_RUNTIME_DIR", home.join("run"))
-        .env("XDG_CONFIG_DIRS", home.join("none"))
-        .env("XDG_DATA_DIRS", home.join("none"))
-        .envs(setup.environment.iter().cloned())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(stderr);
-    command
-}
-
-fn strings(json: &Json) -> Vec<String> {
+/// The strings of a JSON array.
+pub(super) fn strings(json: &Json) -> Vec<String> {
     let items = json.as_array().map(Vec::as_slice).unwrap_or_default();
     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
-}
-
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
-}
-
-/// The end of a log, from the beginning of a line.
-pub(super) fn tail(content: &[u8]) -> String {
-    let from = content.len().saturating_sub(LOG_TAIL_BYTES);
-    let start = if from == 0 {
-        0
-    } else {
-        content[from..].iter().position(|byte| *byte == b'\n').map_or(from, |at| from + at + 1)
-    };
-    String::from_utf8_lossy(&content[start..]).trim_end().to_owned()
 }

@@ -35,7 +35,7 @@
 //!   environment (Linux).
 //!
 //! Nothing hangs: before every call the editor is asked whether it waits for a key (hit-enter, a half-typed command), in
-//! which case a call would not be answered; every wait has a deadline ([`PATIENCE`], or [`Setup::patience`]).
+//! which case a call would not be answered; every wait has a deadline ([`PATIENCE`], or [`Editor::set_patience`]).
 //!
 //! # The agent
 //!
@@ -63,8 +63,10 @@
 mod agent;
 mod deadline;
 mod editor;
+mod launch;
 pub mod processes;
 pub mod recording;
+mod report;
 mod rpc;
 pub mod scenario;
 mod screen;

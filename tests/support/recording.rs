@@ -8,7 +8,9 @@ use serde_json::{Value as Json, json};
 use super::agent::{Entry, ScriptedAgent};
 use super::editor::Editor;
 
-/// One recording of `tests/recordings/`: a JSON object a line, as `tests/scripted_agent/replay.py` reads them.
+const PERMISSION: &str = "session/request_permission";
+
+/// One recording (its first process, if it holds several) of `tests/recordings/`: a JSON object a line, as `tests/scripted_agent/replay.py` reads them.
 #[derive(Debug, Clone)]
 pub struct Recording {
     path: PathBuf,
@@ -34,7 +36,13 @@ impl Recording {
     fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let entries = text.lines().map(|line| serde_json::from_str(line).expect("each line of a recording is JSON"));
-        Self { path: path.to_owned(), entries: entries.collect() }
+        let mut entries: Vec<Json> = entries.collect();
+        // As in the replay: a recording may hold several processes, each of which begins with such a note.
+        let mut starts = entries.iter().enumerate().filter(|(_, entry)| entry.get("spawn").is_some());
+        if let Some((second, _)) = starts.nth(1) {
+            entries.truncate(second);
+        }
+        Self { path: path.to_owned(), entries }
     }
 
     /// Its file.
@@ -47,6 +55,11 @@ impl Recording {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// All that was recorded, in order: `dir` is `c2a`, `a2c`, `stderr` or `note`.
+    pub fn entries(&self) -> &[Json] {
+        &self.entries
+    }
+
     /// Every message of the agent, in order.
     pub fn agent_messages(&self) -> impl Iterator<Item = &Json> {
         self.entries
@@ -54,6 +67,17 @@ impl Recording {
             .filter(|entry| entry["dir"] == "a2c")
             .map(|entry| &entry["msg"])
             .filter(|msg| msg.is_object())
+    }
+
+    /// The version that the agent answered `initialize` with.
+    pub fn protocol_version(&self) -> u64 {
+        let version = self.agent_messages().find_map(|message| message["result"]["protocolVersion"].as_u64());
+        version.unwrap_or_else(|| panic!("{}: no answer to initialize", self.name()))
+    }
+
+    /// The lines of the agent's stdout that are no messages, in order.
+    pub fn noise(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|entry| entry["dir"] == "a2c").filter_map(|entry| entry["raw"].as_str())
     }
 
     /// The text of every `agent_message_chunk`, in order, with the session that it belongs to.
@@ -89,7 +113,7 @@ pub fn play(editor: &Editor, agent: &ScriptedAgent) {
         });
         done = next.0 + 1;
         match next.1.what() {
-            "expects" => act(editor, &next.1),
+            "expects" => act(editor, agent, &next.1),
             "replayed" => return,
             _ => editor.fail("the client closed the agent's pipe before the agent had said everything"),
         }
@@ -97,22 +121,28 @@ pub fn play(editor: &Editor, agent: &ScriptedAgent) {
 }
 
 #[track_caller]
-fn act(editor: &Editor, expected: &Entry) {
+fn act(editor: &Editor, agent: &ScriptedAgent, expected: &Entry) {
     match expected.get("act").as_str() {
         Some("prompt") => editor.prompt(expected.get("text").as_str().unwrap_or_default()),
         Some("cancel") => editor.command("AgentChat cancel"),
-        Some("answer") => answer(editor, &expected.get("answer")["result"]["outcome"]),
+        Some("answer") => answer(editor, agent, expected),
         other => editor.fail(&format!("the replay expects {other:?}, which no user can do")),
     }
 }
 
-/// Answers the oldest permission request as the recorded user did. Other requests the plugin answers by itself, and
-/// `cancelled` is its answer to a cancel.
+/// Sees to it that the agent's request is answered: a permission request as the recorded user did, another by the
+/// plugin itself. The plugin may also answer a permission request by itself (after a cancel, or when it is for no session
+/// of its own), and may ask the user about another request: those are files outside the project, which no test touches.
 #[track_caller]
-fn answer(editor: &Editor, outcome: &Json) {
-    let Some(option) = outcome["optionId"].as_str() else {
-        return;
-    };
-    editor.wait_until("a permission request is open", |e| e.status()["permissions"].as_u64().unwrap_or(0) > 0);
-    editor.lua("require('agentchat').respond(...)", json!([option]));
+fn answer(editor: &Editor, agent: &ScriptedAgent, expected: &Entry) {
+    let answer = &expected.get("answer")["result"]["outcome"]["optionId"];
+    let option = answer.as_str().unwrap_or("reject_once");
+    let is_answered = |entry: &Entry| entry.what() == "answered" && entry.get("id") == expected.get("id");
+    editor.wait_until("the agent's request is answered", |e| {
+        let log = agent.log();
+        // With no request for permission in the agent's hands, what is displayed is the plugin's own question.
+        let is_due = answer.is_string() || !agent.unanswered().iter().any(|(method, _)| method == PERMISSION);
+        log.iter().any(is_answered)
+            || (is_due && e.try_lua("require('agentchat').respond(...)", json!([option])).is_ok() && answer.is_string())
+    });
 }

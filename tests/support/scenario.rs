@@ -246,6 +246,11 @@ pub fn raw(text: &str) -> Step {
     Step(json!({ "raw": text }))
 }
 
+/// Bytes that need not be text.
+pub fn bytes(bytes: &[u8]) -> Step {
+    Step(json!({ "bytes": bytes }))
+}
+
 /// A whole line that is no message.
 pub fn noise(line: &str) -> Step {
     raw(&format!("{line}\n"))

@@ -2,17 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
 use super::agent::ScriptedAgent;
-use super::deadline::PATIENCE;
 
 /// What a test's Neovim starts with; see [`super::Editor::start`].
 pub struct Setup {
     pub(super) size: (u32, u32),
-    pub(super) patience: Duration,
     pub(super) agents: Vec<ScriptedAgent>,
     pub(super) config: Map<String, Json>,
     pub(super) init: String,
@@ -33,7 +30,6 @@ impl Setup {
         let helper = PathBuf::from(env!("CARGO_BIN_EXE_agentchat"));
         Self {
             size: (120, 40),
-            patience: PATIENCE,
             agents: Vec::new(),
             config: Map::from_iter([("binary".to_owned(), json!(helper))]),
             init: String::new(),
@@ -99,13 +95,6 @@ impl Setup {
     #[must_use]
     pub fn size(mut self, columns: u32, rows: u32) -> Self {
         self.size = (columns, rows);
-        self
-    }
-
-    /// How long the waits of this editor last before they fail.
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
         self
     }
 }

@@ -1,7 +1,7 @@
 use super::world::{CHAT, CONN, World, session};
 use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
-use crate::core::ids::{ChatId, Millis, OpenId, PromptId};
+use crate::core::ids::{ChatId, Millis, OpenId, PromptId, SessionId};
 use crate::core::message::{AgentMessage, AgentRequest, Answer, PermissionOption, Reply, RpcError, Update};
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
 
@@ -57,6 +57,21 @@ fn updates_before_the_answer_to_session_new_are_applied_after_it() {
     assert!(
         world.shows().any(|show| matches!(show, Show::Status(_, status) if status.mode.as_deref() == Some("plan")))
     );
+}
+
+#[test]
+fn updates_of_sessions_that_nobody_waits_for_leave_room_for_those_of_new_ones() {
+    let mut world = World::ready();
+    for _ in 0..20_000 {
+        let update = Update::Mode("x".into());
+        world.happen(Event::Agent(CONN, AgentMessage::Update { session: SessionId::from("closed"), update }));
+    }
+    world.open(ChatId(2));
+    let update = Update::Mode("plan".into());
+    world.happen(Event::Agent(CONN, AgentMessage::Update { session: SessionId::from("s2"), update }));
+    world.created("s2");
+    let mode = |show: &Show| matches!(show, Show::Status(ChatId(2), status) if status.mode.as_deref() == Some("plan"));
+    assert!(world.shows().any(mode));
 }
 
 #[test]

@@ -170,15 +170,15 @@ impl Outside {
     }
 
     fn agent_does(&mut self, happening: &Happening) {
-        let at = match *happening {
-            Happening::Spawned(at)
-            | Happening::Dies(at)
-            | Happening::AnswerCall(at, _)
-            | Happening::Chunk(at, _)
-            | Happening::Tool(at, ..)
-            | Happening::Asks(at, ..)
-            | Happening::TakesBack(at, _) => at,
-            _ => return,
+        let (Happening::Spawned(at)
+        | Happening::Dies(at)
+        | Happening::AnswerCall(at, _)
+        | Happening::Chunk(at, _)
+        | Happening::Tool(at, ..)
+        | Happening::Asks(at, ..)
+        | Happening::TakesBack(at, _)) = *happening
+        else {
+            return;
         };
         let Some(conn) = pick(&self.alive, at) else { return };
         match *happening {

@@ -9,7 +9,7 @@ use crate::core::event::{Departure, Event, UserAction};
 use crate::core::ids::{CallId, ChatId, ConnId, Millis, PromptId, SessionId};
 use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, Reply, Update};
 use crate::core::requests::ReplyToken;
-use crate::core::transcript::{Entry, Speaker};
+use crate::core::transcript::{Entry, Speaker, Transcript};
 use crate::core::{State, step};
 
 pub(super) const CHAT: ChatId = ChatId(1);
@@ -164,7 +164,7 @@ impl World {
 
     /// The transcript, a line for each entry.
     pub(super) fn transcript(&self) -> Vec<String> {
-        let entries = self.state.transcript(CHAT).map(|transcript| transcript.entries()).unwrap_or_default();
+        let entries = self.state.transcript(CHAT).map(Transcript::entries).unwrap_or_default();
         let lines = entries.iter().map(|entry| match entry {
             Entry::User(text) => format!("user: {text}"),
             Entry::Agent(text) => format!("agent: {text}"),

@@ -1,0 +1,145 @@
+//! Much at once: the editor answers keys, nothing is lost, and afterwards nothing runs.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::scenario::{Scenario, Step, chunk, end_turn, gate, repeat, thought, tool_call, tool_update};
+use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
+
+/// A generous bound: what a key really waits is measured by the benches.
+const KEY_MAY_WAIT: Duration = Duration::from_secs(1);
+
+/// Runs one prompt to its end.
+fn run(steps: impl IntoIterator<Item = Step>) -> (Editor, ScriptedAgent, KeyDelay) {
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt(steps));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.wait_state("idle");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_until("the turn is over", |e| e.events("AgentChatTurnEnd").len() == 1);
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    (editor, agent, delay)
+}
+
+#[test]
+fn keys_are_answered_in_a_flood_of_chunks_and_no_chunk_is_lost() {
+    let (editor, _agent, delay) = run([repeat(10_000, [chunk("word $i "), chunk("and $i\n")]), end_turn()]);
+    assert!(delay.probes > 20, "the editor was asked only {} times", delay.probes);
+    let expected: Vec<String> = (0..10_000).map(|number| format!("word {number} and {number}")).collect();
+    let transcript = editor.transcript();
+    assert_eq!(transcript.len(), expected.len() + 4, "heading, prompt, blank line, and the line that may go on");
+    assert_eq!(transcript[3..expected.len() + 3], expected);
+}
+
+#[test]
+fn thoughts_may_flood_too() {
+    let (editor, _agent, _) = run([repeat(5_000, [thought("hm $i, ")]), chunk("done"), end_turn()]);
+    assert!(editor.transcript_has("hm 4999, "));
+    assert!(editor.transcript_has("done"));
+}
+
+#[test]
+fn one_message_of_two_megabytes_is_whole() {
+    let lines: Vec<String> =
+        (0..40_000).map(|number| format!("line {number} of one very long message without an end\n")).collect();
+    let text = lines.concat();
+    let (editor, _agent, _) = run([chunk(&text), end_turn()]);
+    assert_eq!(editor.transcript()[3..].join("\n"), text);
+}
+
+#[test]
+fn one_line_of_half_a_megabyte_is_whole() {
+    let text = "0123456789 ".repeat(45_000);
+    let pieces = text.as_bytes().chunks(5_000).map(|piece| chunk(std::str::from_utf8(piece).unwrap()));
+    let (editor, _agent, _) = run(pieces.chain([end_turn()]).collect::<Vec<_>>());
+    assert_eq!(editor.transcript().last(), Some(&text));
+}
+
+#[test]
+fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
+    let lines: Vec<String> = (0..60_000).map(|number| format!("{number:05} some line of the tool's output")).collect();
+    for text in [lines.join("\n"), lines.join(" ")] {
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+        let (editor, _agent, _) = run([
+            tool_call("t", "Run the tests", "execute"),
+            tool_update("t", json!({ "content": content, "rawOutput": { "text": text } })),
+            tool_update("t", json!({ "status": "completed" })),
+            chunk("and then"),
+            end_turn(),
+        ]);
+        let transcript = editor.transcript();
+        assert!(transcript.iter().any(|line| line.starts_with("✓ Run the tests")), "{transcript:?}");
+        assert!(transcript.iter().any(|line| line.contains("00000 some line")), "{transcript:?}");
+        assert!(transcript.iter().all(|line| line.len() < 3_000), "a card's row is bounded");
+        assert!(transcript.len() < 40, "a card has few rows");
+    }
+}
+
+#[test]
+fn output_that_grows_with_every_update_keeps_keys_answered() {
+    let grown: Vec<Step> = (1..=300)
+        .map(|length| {
+            let text = "another line of output\n".repeat(length);
+            tool_update("t", json!({ "content": [{ "type": "content", "content": { "type": "text", "text": text } }] }))
+        })
+        .collect();
+    let steps = [tool_call("t", "Build", "execute")].into_iter().chain(grown).chain([end_turn()]);
+    let (editor, _agent, _) = run(steps.collect::<Vec<_>>());
+    editor.wait_transcript("290 more lines");
+}
+
+/// Clock ticks of CPU time and wake-ups that the helper's processes have had so far.
+fn work_of_helper(editor: &Editor) -> (u64, u64) {
+    let helpers = editor.processes().into_iter().filter(|process| process.command.contains("agentchat nvim"));
+    let folders: Vec<String> = helpers.map(|process| format!("/proc/{}", process.pid)).collect();
+    assert_eq!(folders.len(), 2, "the guard and the helper");
+    let ticks = |folder: &String| -> u64 {
+        let stat = fs::read_to_string(format!("{folder}/stat")).unwrap();
+        let (_, rest) = stat.rsplit_once(") ").unwrap();
+        // Fields 14 and 15, utime and stime, counted from the state, which is field 3.
+        rest.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
+    };
+    let wake_ups = |folder: &String| -> u64 {
+        let threads = fs::read_dir(format!("{folder}/task")).unwrap();
+        let status = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("status")).ok());
+        status.map(|status| switches(&status)).sum()
+    };
+    (folders.iter().map(ticks).sum(), folders.iter().map(wake_ups).sum())
+}
+
+fn switches(status: &str) -> u64 {
+    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn an_idle_chat_costs_nothing() {
+    let (editor, agent, _) = run([repeat(600, [chunk(&format!("{}\n", "text ".repeat(200)))]), end_turn()]);
+    let half_second = Duration::from_millis(500);
+    editor.wait_until("nothing is left to be done", |e| {
+        let before = work_of_helper(e);
+        poll(half_second, || (work_of_helper(e) != before).then_some(())).is_none()
+    });
+    let before = work_of_helper(&editor);
+    let worked = poll(Duration::from_secs(2), || Some(work_of_helper(&editor)).filter(|now| *now != before));
+    assert_eq!(worked, None, "ticks and wake-ups; before: {before:?}");
+    drop(agent);
+}
+
+#[test]
+fn a_waiting_turn_costs_nothing_either() {
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt([chunk("a moment"), gate("never"), end_turn()]));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.prompt("go");
+    editor.wait_transcript("a moment");
+    editor.wait_until("a second without work", |e| {
+        let before = work_of_helper(e);
+        poll(Duration::from_secs(1), || (work_of_helper(e) != before).then_some(())).is_none()
+    });
+    assert_eq!(editor.state(), "running");
+}
