@@ -6,6 +6,9 @@ local M = {}
 local api = vim.api
 local uv = vim.uv
 
+--- When to try again after Neovim forbade changes (textlock), in milliseconds.
+local LOCKED_RETRY = 100
+
 ---@param path string
 ---@return integer? buf
 local function loaded_buffer(path)
@@ -258,8 +261,10 @@ local function save(buf)
   options.fixeol = false
   local ok, reason
   api.nvim_buf_call(buf, function()
-    vim.fn.mkdir(vim.fs.dirname(name), "p")
-    ok, reason = pcall(vim.cmd, "silent keepalt lockmarks write!")
+    ok, reason = pcall(function()
+      vim.fn.mkdir(vim.fs.dirname(name), "p")
+      vim.cmd("silent keepalt lockmarks write!")
+    end)
   end)
   if not api.nvim_buf_is_valid(buf) then
     return "an autocommand deleted the buffer while it was saved"
@@ -273,7 +278,39 @@ local function save(buf)
   require("agentchat.message").show("warn", ("%s is saved, but: %s"):format(vim.fs.basename(name), plain(reason)))
 end
 
---- Edits a buffer, and saves it if asked to.
+---@type table<integer, integer> the autocommand group that waits, by buffer
+local waiting = {}
+
+---@param buf integer
+local function tell_free(buf)
+  require("agentchat.helper").notify("file_free", { buf = buf })
+end
+
+--- Notifies `file_free` as soon as an edit would not disturb the user in that buffer.
+---@param buf integer
+local function watch(buf)
+  if waiting[buf] then
+    return
+  end
+  local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
+  waiting[buf] = group
+  local function look()
+    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf)) then
+      waiting[buf] = nil
+      api.nvim_del_augroup_by_id(group)
+      tell_free(buf)
+    end
+  end
+  api.nvim_create_autocmd({ "ModeChanged", "SafeState", "BufEnter", "RecordingLeave", "BufWipeout" }, {
+    group = group,
+    callback = function()
+      vim.schedule(look)
+    end,
+  })
+  vim.schedule(look)
+end
+
+--- Edits a buffer, and saves it if asked to. Whoever is told that the user is busy there hears `file_free` later.
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
@@ -285,6 +322,7 @@ function M.file_edit(buf, tick, edits, opts)
   end
   local busy = busy_with(buf)
   if busy then
+    watch(buf)
     return { busy = busy }
   end
   local problem = why_not_writable(buf) or unencodable(buf, edits)
@@ -300,12 +338,17 @@ function M.file_edit(buf, tick, edits, opts)
     end
   end)
   if not ok then
-    local locked = require("agentchat.textlock").is_locked(reason)
-    return locked and { busy = "textlock" } or { error = tostring(reason) }
+    if not require("agentchat.textlock").is_locked(reason) then
+      return { error = plain(reason) }
+    end
+    -- Nothing tells when the lock ends.
+    vim.defer_fn(function()
+      tell_free(buf)
+    end, LOCKED_RETRY)
+    return { busy = "textlock" }
   end
   if opts.save then
-    local done, result = pcall(save, buf)
-    problem = done and result or not done and plain(result) or nil
+    problem = save(buf)
     if problem then
       return { error = "the buffer was edited but cannot be saved: " .. problem }
     end
@@ -315,33 +358,6 @@ function M.file_edit(buf, tick, edits, opts)
     tick = api.nvim_buf_get_changedtick(buf),
     saved = opts.save and not vim.bo[buf].modified,
   }
-end
-
----@type table<integer, integer> the autocommand group that waits, by buffer
-local waiting = {}
-
---- Notifies `file_free` as soon as an edit would not disturb the user in that buffer.
----@param buf integer
-function M.file_wait(buf)
-  if waiting[buf] then
-    return
-  end
-  local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
-  waiting[buf] = group
-  local function look()
-    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf)) then
-      waiting[buf] = nil
-      api.nvim_del_augroup_by_id(group)
-      require("agentchat.helper").notify("file_free", { buf = buf })
-    end
-  end
-  api.nvim_create_autocmd({ "ModeChanged", "SafeState", "BufEnter", "RecordingLeave", "BufWipeout" }, {
-    group = group,
-    callback = function()
-      vim.schedule(look)
-    end,
-  })
-  vim.schedule(look)
 end
 
 return M
