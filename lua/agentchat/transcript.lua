@@ -18,6 +18,7 @@ local LONG_LINE = 4000
 ---@field actual integer the buffer's changedtick when we last changed it
 ---@field backlog table[] ops that wait because the text was locked
 ---@field views table<integer, table> views to restore once the text is there again, by window
+---@field held table<integer, integer> row of the cursor in windows that wait to follow again
 ---@field hinted boolean
 
 ---@type table<integer, agentchat.TranscriptState> by buffer
@@ -25,7 +26,7 @@ local states = {}
 
 ---@return agentchat.TranscriptState
 local function new_state()
-  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false }
+  return { returned = 0, actual = 0, backlog = {}, views = {}, held = {}, hinted = false }
 end
 
 ---@param chat agentchat.Chat
@@ -165,22 +166,32 @@ end
 --- Whether a window's cursor may be moved now: not while the user selects or has an operator pending in it.
 ---@param win integer
 local function may_move(win)
-  return win ~= api.nvim_get_current_win() or api.nvim_get_mode().mode == "n"
+  if win ~= api.nvim_get_current_win() then
+    return true
+  end
+  local mode = api.nvim_get_mode().mode
+  return mode == "n" or mode == "c"
 end
 
+--- The windows that follow the text: those with the cursor in the last line, and those that had it there when it could
+--- not be moved.
 ---@param buf integer
----@return integer[] following windows whose cursor is in the last line
+---@param state agentchat.TranscriptState
+---@return integer[] following
 ---@return integer[] others
-local function windows_of(buf)
+local function windows_of(buf, state)
   local last = api.nvim_buf_line_count(buf)
   local following, others = {}, {}
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if api.nvim_win_get_cursor(win)[1] >= last then
-      if may_move(win) then
-        following[#following + 1] = win
-      end
-    else
+    local row = api.nvim_win_get_cursor(win)[1]
+    local at_end = row >= last or state.held[win] == row
+    state.held[win] = nil
+    if not at_end then
       others[#others + 1] = win
+    elseif may_move(win) then
+      following[#following + 1] = win
+    else
+      state.held[win] = row
     end
   end
   return following, others
@@ -191,7 +202,7 @@ end
 ---@param from_scratch boolean
 ---@param ops table[]
 local function change(buf, state, from_scratch, ops)
-  local following, others = windows_of(buf)
+  local following, others = windows_of(buf, state)
   if from_scratch then
     for _, win in ipairs(others) do
       state.views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
