@@ -55,7 +55,7 @@ fn in_the_command_line_window_the_chat_says_that_it_cannot_open_and_opens_later(
     editor.input("q:");
     editor.wait_until("the command-line window", |e| e.lua("return vim.fn.getcmdwintype()", json!([])) == json!(":"));
     editor.input(":AgentChat<CR>");
-    editor.wait_until("a message", |e| e.messages().contains("agentchat: ") || e.messages().contains("E11"));
+    editor.wait_until("a message", |e| e.messages().contains("leave it first"));
     editor.input("<C-c><C-c>");
     editor.wait_until("the normal window", |e| e.lua("return vim.fn.getcmdwintype()", json!([])) == json!(""));
     editor.input(":AgentChat<CR>");
