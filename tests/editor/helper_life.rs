@@ -10,7 +10,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chat::{self, prompt_text, prompts, times_in_messages, wait_prompt_text};
-use crate::support::scenario::{Scenario, chunk, end_turn, gate, spawn_child_with_pipes, spawn_stubborn_child};
+use crate::support::scenario::{
+    Scenario, ask_permission, chunk, end_turn, gate, spawn_child_with_pipes, spawn_stubborn_child,
+};
 use crate::support::{Editor, ScriptedAgent, Setup, processes};
 
 /// What Neovim may leave behind, and for how long.
@@ -224,4 +226,17 @@ fn quitting_waits_for_nobody() {
     assert!(status.success(), "{status}");
     assert!(took < SOON, "quitting took {took:?}");
     editor.wait_gone(SOON);
+}
+
+#[test]
+fn a_killed_helper_takes_its_permission_requests_along() {
+    let scenario = Scenario::new().on_prompt([ask_permission("t1", "Run it")]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.prompt("go");
+    editor.wait_until("the float", |e| chat::window(e, "agentchat_permission").is_some());
+    processes::kill9(guard_and_helper(&editor).1);
+    editor.wait_state("failed");
+    editor.wait_until("no float", |e| chat::window(e, "agentchat_permission").is_none());
+    editor.wait_until("the agent's end", |_| !processes::is_alive(agent.pids()[0]));
+    assert_eq!(editor.status()["permissions"], json!(0));
 }
