@@ -255,6 +255,62 @@ fn a_write_waits_while_the_user_inserts_in_that_buffer() {
     assert_eq!(on_disk(&editor, "a.txt"), "ONE\ntwo\n");
 }
 
+/// The agent writes the buffer that the user is in, while they are where `keys` lead; it is written after `leave`.
+#[track_caller]
+fn written_only_after(keys: &str, is_there: impl Fn(&Editor) -> bool, leave: &str) {
+    let steps =
+        [gate("there"), write_file("a.txt", "ONE\ntwo\nthree\n").without_waiting(), read_file("b.txt"), gate("end")];
+    let setup = Setup::new().file("a.txt", "one\ntwo\nthree\n").file("b.txt", "b").arg("a.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    editor.input(keys);
+    editor.wait_until("the user there", is_there);
+    agent.open_gate("there");
+    agent.wait("the write", |log| {
+        log.iter().any(|entry| entry.what() == "asked" && entry.method() == WRITE).then_some(())
+    });
+    if !editor.is_blocked() {
+        assert_eq!(content(&agent, 1), "b");
+        assert_eq!(lines_of(&editor, "a.txt"), ["one", "two", "three"]);
+    }
+    assert!(agent.answers(WRITE).is_empty());
+    editor.input(leave);
+    written(&agent, 1);
+    assert_eq!(lines_of(&editor, "a.txt"), ["ONE", "two", "three"]);
+    assert_eq!(on_disk(&editor, "a.txt"), "ONE\ntwo\nthree\n");
+}
+
+fn in_mode(mode: &'static str) -> impl Fn(&Editor) -> bool {
+    move |editor| editor.lua("return vim.api.nvim_get_mode().mode", json!([])) == json!(mode)
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_a_selection() {
+    written_only_after("ggVj", in_mode("V"), "<Esc>");
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_a_recording() {
+    let recording = |editor: &Editor| editor.lua("return vim.fn.reg_recording()", json!([])) == json!("q");
+    written_only_after("qqj", recording, "q");
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_a_command() {
+    written_only_after("gg\"", Editor::is_blocked, "<Esc>");
+    written_only_after("ggf", Editor::is_blocked, "<Esc>");
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_the_command_line() {
+    written_only_after(":2", in_mode("c"), "<Esc>");
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_a_substitution() {
+    let asked = |editor: &Editor| editor.screen().contains("replace with 0");
+    written_only_after(":%s/e/0/gc<CR>", asked, "<Esc>");
+}
+
 #[test]
 fn what_the_user_types_meanwhile_is_not_written_over() {
     let steps = [
