@@ -386,3 +386,21 @@ fn a_request_does_not_stop_what_the_user_writes_in_the_prompt() {
     editor.wait_screen("half a thought");
     assert_eq!(editor.screen().mode(), "insert");
 }
+
+#[test]
+fn a_script_answers_in_the_event_itself() {
+    let init = r#"
+    vim.api.nvim_create_autocmd("User", { pattern = "AgentChatPermission", callback = function(event)
+      require("agentchat").respond("reject_once", event.data.request)
+    end })
+    "#;
+    let scenario =
+        asking([ask_permission("t1", "First thing").without_waiting(), ask_permission("t2", "Second thing")]);
+    let (agent, editor) = chat::open(&scenario, Setup::new().init(init));
+    editor.prompt("go");
+    editor.wait_transcript("went on");
+    agent.wait_answer(ASK, 2);
+    assert!(agent.answers(ASK).iter().all(|answer| answer["result"] == selected("reject_once")));
+    wait_no_float(&editor);
+    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::chat::{self, enter, enter_code, prompt_text, prompts, wait_prompt_text, window, windows};
-use crate::support::scenario::{Scenario, chunk, end_turn, gate, repeat, update};
+use crate::support::scenario::{Scenario, chunk, end_turn, gate, repeat, tool_call, update};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 #[test]
@@ -476,4 +476,79 @@ fn a_resized_screen_keeps_the_chat_whole() {
     }
     agent.open_gate("more");
     editor.wait_screen("more 99");
+}
+
+#[test]
+fn options_of_the_user_do_not_upset_the_layout() {
+    let init =
+        "vim.cmd('set winheight=20 winwidth=80 nohidden splitbelow splitright autochdir number wrap cursorbind')";
+    let setup = Setup::new().init(init).file("a.txt", "text of a\n").arg("a.txt");
+    let (_agent, editor) = chat::open(&Scenario::new(), setup);
+    assert!(chat::is_open(&editor));
+    editor.input("idraft<Esc>");
+    wait_prompt_text(&editor, "draft");
+    enter_code(&editor);
+    enter(&editor, "agentchat_prompt");
+    editor.input(":edit a.txt<CR>");
+    editor.wait_until("the file in the normal window", |e| {
+        chat::is_open(e) && windows(e).iter().any(|window| window.current && window.column == 0)
+    });
+    assert_eq!(prompt_text(&editor), "draft");
+    enter(&editor, "agentchat_prompt");
+    editor.input(":q<CR>");
+    editor.wait_until("only the code's window", |e| windows(e).len() == 1);
+    editor.command("AgentChat");
+    assert_eq!(prompt_text(&editor), "draft");
+}
+
+#[test]
+fn autocommands_of_the_user_that_fail_or_close_the_chat_cost_nothing() {
+    let init = r#"
+    vim.api.nvim_create_autocmd("User", { pattern = "AgentChatTurnStart", callback = function() error("mine") end })
+    vim.api.nvim_create_autocmd("User", { pattern = "AgentChatToolCall", command = "AgentChat close" })
+    vim.api.nvim_create_autocmd("FileType", { pattern = "agentchat*", callback = function() error("also mine") end })
+    "#;
+    let scenario =
+        Scenario::new().on_prompt([chunk("before\n"), tool_call("t1", "Call", "read"), chunk("after\n"), end_turn()]);
+    let (_agent, editor) = chat::start(&scenario, Setup::new().init(init));
+    editor.lua("pcall(vim.cmd, 'AgentChat open')", json!([]));
+    editor.wait_state("idle");
+    editor.lua("pcall(require('agentchat').prompt, 'go')", json!([]));
+    editor.wait_until("the user's error at a hit-enter prompt", Editor::is_blocked);
+    editor.input("<CR>");
+    editor.wait_until("the end of the turn", |e| !e.events("AgentChatTurnEnd").is_empty());
+    editor.wait_until("the closed windows", |e| windows(e).len() == 1);
+    editor.lua("pcall(vim.cmd, 'AgentChat open')", json!([]));
+    editor.wait_until("the chat", chat::is_open);
+    editor.wait_transcript("before");
+    editor.wait_transcript("after");
+}
+
+#[test]
+fn a_session_file_with_two_tab_pages_brings_both_chats_back() {
+    let scenario = Scenario::new().on_prompt([chunk("of $session"), end_turn()]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.input("ifirst draft<Esc>");
+    wait_prompt_text(&editor, "first draft");
+    editor.command("tabnew");
+    editor.command("AgentChat");
+    editor.input("isecond draft<Esc>");
+    wait_prompt_text(&editor, "second draft");
+    editor.command("mksession s.vim");
+    let editor = editor.restart();
+    editor.command("source s.vim");
+    let mut drafts = Vec::new();
+    for tab in ["tabfirst", "tablast"] {
+        editor.command(tab);
+        editor.wait_until("the chat", |e| chat::is_open(e) && windows(e).len() == 3);
+        drafts.push(prompt_text(&editor));
+        enter(&editor, "agentchat_prompt");
+        editor.input("<CR>");
+        editor.wait_until("the reply", |e| e.transcript().iter().any(|line| line.contains("of session")));
+    }
+    drafts.sort();
+    assert_eq!(drafts, ["first draft", "second draft"]);
+    let mut sent = prompts(&agent);
+    sent.sort();
+    assert_eq!(sent, ["first draft", "second draft"]);
 }
