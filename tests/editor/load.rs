@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::scenario::{Scenario, Step, chunk, end_turn, gate, repeat, thought, tool_call, tool_update};
+use crate::support::scenario::{
+    Scenario, Step, ask_permission_with, chunk, end_turn, gate, repeat, thought, tool_call, tool_update,
+};
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
 /// A generous bound: what a key really waits is measured by the benches.
@@ -77,6 +79,31 @@ fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
         assert!(transcript.iter().all(|line| line.len() < 3_000), "a card's row is bounded");
         assert!(transcript.len() < 40, "a card has few rows");
     }
+}
+
+#[test]
+fn a_permission_request_of_megabytes_is_shown_and_answered() {
+    let huge = "0123456789 ".repeat(100_000);
+    let lines = "a line of the plan\n".repeat(50_000);
+    let subject = json!({ "toolCallId": "t", "title": format!("Begin {huge}"), "kind": "execute",
+        "rawInput": { "command": format!("echo {huge}") },
+        "content": [{ "type": "content", "content": { "type": "text", "text": lines } },
+                    { "type": "diff", "path": "/p/a", "oldText": huge, "newText": lines }] });
+    let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt([ask_permission_with(subject, options), end_turn()]));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.wait_state("idle");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_screen("Begin 0123456789");
+        e.wait_until("the request is answered", |e| {
+            e.try_lua("require('agentchat').respond('yes')", json!([])).is_ok()
+        });
+        e.wait_state("idle");
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    assert_eq!(agent.answers("session/request_permission")[0]["result"]["outcome"]["optionId"], "yes");
 }
 
 #[test]
