@@ -40,7 +40,7 @@ pub(super) fn short_line(line: &str) -> Cow<'_, str> {
 }
 
 /// At most `room` bytes of `text`, and a sign where something is missing; nothing if there is no room at all.
-fn fit(text: &str, room: usize) -> Cow<'_, str> {
+pub(super) fn fit(text: &str, room: usize) -> Cow<'_, str> {
     if text.len() <= room {
         Cow::Borrowed(text)
     } else if room == 0 {
