@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::scenario::{
-    Scenario, Step, ask_permission_with, chunk, end_turn, gate, repeat, thought, tool_call, tool_update,
+    Scenario, Step, ask_permission_with, chunk, end_turn, gate, repeat, request, send, thought, tool_call, tool_update,
+    update, wait_for,
 };
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
@@ -104,6 +105,35 @@ fn a_permission_request_of_megabytes_is_shown_and_answered() {
     });
     assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
     assert_eq!(agent.answers("session/request_permission")[0]["result"]["outcome"]["optionId"], "yes");
+}
+
+#[test]
+fn fields_of_a_megabyte_cost_no_key_anything() {
+    let huge = "0123456789 ".repeat(100_000);
+    let option = json!([{ "optionId": huge, "name": huge, "kind": huge }]);
+    let (editor, agent, _) = run([
+        update(json!({ "sessionUpdate": "session_info_update", "title": huge })),
+        update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": huge })),
+        update(json!({ "sessionUpdate": huge, "x": huge })),
+        update(json!({ "sessionUpdate": "plan", "entries": [{ "content": huge }] })),
+        update(json!({ "sessionUpdate": "tool_call", "toolCallId": huge, "title": huge, "kind": huge, "status": huge,
+            "locations": [{ "path": huge }], "rawInput": { "command": huge } })),
+        tool_update("t", json!({ "content": [{ "type": "diff", "path": huge, "newText": huge }, { "type": huge }] })),
+        request(&huge, json!({})),
+        request("fs/read_text_file", json!({ "sessionId": "$session", "path": huge })),
+        ask_permission_with(json!({ "toolCallId": "p", "title": "May I" }), option)
+            .with_id(json!("p"))
+            .without_waiting(),
+        send(json!({ "method": "$/cancel_request", "params": { "requestId": "p" } })),
+        wait_for("session/prompt", 1),
+        chunk("through"),
+        send(json!({ "id": "$id", "error": { "message": huge, "data": huge } })),
+    ]);
+    editor.wait_transcript("through");
+    assert_eq!(agent.unanswered(), []);
+    editor.wait_transcript("The agent could not go on");
+    assert!(editor.screen().contains("scripted"), "the chat is still named");
+    assert!(editor.transcript().iter().all(|line| line.len() < 3_000));
 }
 
 #[test]
