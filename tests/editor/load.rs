@@ -3,11 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, Step, ask_permission_with, chunk, end_turn, gate, repeat, request, send, thought, tool_call, tool_update,
-    update, wait_for,
+    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, plan, repeat, request, send, thought,
+    tool_call, tool_update, update, wait_for,
 };
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
@@ -80,6 +80,58 @@ fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
         assert!(transcript.iter().all(|line| line.len() < 3_000), "a card's row is bounded");
         assert!(transcript.len() < 40, "a card has few rows");
     }
+}
+
+#[test]
+fn calls_and_status_may_flood_too() {
+    let (editor, _agent, _) = run([
+        repeat(
+            3_000,
+            [
+                tool_call("t$i", "Call $i", "read"),
+                update(json!({ "sessionUpdate": "usage_update", "used": 1, "size": 100 })),
+                tool_update("t$i", json!({ "status": "in_progress" })),
+                plan(&[("step $i", "in_progress")]),
+                tool_update("t$i", json!({ "status": "completed" })),
+            ],
+        ),
+        end_turn(),
+    ]);
+    let done = editor.transcript().iter().filter(|line| line.starts_with("✓ Call ")).count();
+    assert_eq!(done, 3_000);
+    assert!(editor.transcript_has("step 2999"));
+    assert_eq!(editor.events("AgentChatToolCall").len(), 9_000);
+}
+
+#[test]
+fn many_permission_requests_at_once_are_all_answered() {
+    let agent = ScriptedAgent::new(
+        &Scenario::new()
+            .on_prompt([
+                repeat(200, [ask_permission("t$i", "Call $i").without_waiting()]),
+                wait_for("session/cancel", 1),
+            ])
+            .on_cancel([]),
+    );
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_until("all are counted", |e| e.status()["permissions"] == 200);
+        e.lua("require('agentchat').respond('allow_once')", json!([]));
+        e.command("AgentChat cancel");
+        e.wait_until("none is open", |e| e.status()["permissions"] == 0);
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    agent.wait_answer("session/request_permission", 200);
+    let answers = agent.answers("session/request_permission");
+    let selected: Vec<&Json> = answers
+        .iter()
+        .map(|answer| &answer["result"]["outcome"])
+        .filter(|outcome| outcome["outcome"] == "selected")
+        .collect();
+    assert_eq!(selected, [&json!({ "outcome": "selected", "optionId": "allow_once" })]);
+    assert_eq!(agent.stray_answers(), [Json::Null; 0]);
 }
 
 #[test]
