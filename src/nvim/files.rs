@@ -56,6 +56,7 @@ struct Loaded {
 /// How a buffer's lines make a text.
 struct BufferText {
     eol: bool,
+    has_byte_order_mark: bool,
     line_break: &'static str,
 }
 
@@ -133,7 +134,7 @@ impl Files {
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&path, loaded, &content, base.as_deref(), deadline).await,
-            Ok(None) => disk::write(&path, &content).map_err(Trouble::from),
+            Ok(None) => write_to_disk(&path, &content),
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = result {
@@ -220,20 +221,23 @@ impl Files {
             if let Some(why) = loaded.why_not {
                 return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
             }
-            let current = self.buffer_text(&loaded, deadline).await?;
-            if let Some(current) = current {
-                let current = edits::with_line_breaks(&current, "\n");
-                let content = edits::with_line_breaks(content, "\n");
+            if let Some(current) = self.buffer_text(&loaded, deadline).await? {
+                // A buffer without changes of the user may be older than its file; what the user has is the file.
+                let users = if loaded.modified { None } else { disk::read(path).ok() };
+                let users = loaded.text.without_mark(users.as_deref().unwrap_or(&current));
                 let is_news = match base {
-                    Some(base) => edits::with_line_breaks(base, "\n") != current,
+                    Some(base) => loaded.text.without_mark(base) != users,
                     None => loaded.modified,
                 };
-                if is_news && current != content {
+                let content = edits::in_form_of(&current, loaded.text.without_mark(content));
+                if is_news && content != users {
                     return Err(Trouble::Refused(format!(
                         "{} has changes of the user that you have not seen. Read it again, and base your change on that",
                         path.display()
                     )));
                 }
+                let current = edits::in_buffer(&current, loaded.text.line_break);
+                let content = edits::in_buffer(&content, loaded.text.line_break);
                 let edit = edits::buffer_edits(&current, &content);
                 match self.edit(&loaded, edit, &content, deadline).await? {
                     Edited::Done => return Ok(()),
@@ -243,7 +247,7 @@ impl Files {
             }
             loaded = match self.stat(path, deadline).await? {
                 Some(loaded) => loaded,
-                None => return Ok(disk::write(path, content)?),
+                None => return write_to_disk(path, content),
             };
         }
     }
@@ -315,7 +319,11 @@ impl Files {
             tick,
             modified: is_true(&answer, "modified"),
             why_not: get(&answer, "why_not").and_then(text),
-            text: BufferText { eol: is_true(&answer, "eol"), line_break },
+            text: BufferText {
+                eol: is_true(&answer, "eol"),
+                has_byte_order_mark: is_true(&answer, "bomb"),
+                line_break,
+            },
         }))
     }
 
@@ -328,6 +336,23 @@ impl Files {
             Err(_) => Err(Trouble::Busy),
         }
     }
+}
+
+impl BufferText {
+    /// A file's text without the byte order mark that this buffer keeps out of its lines.
+    fn without_mark<'a>(&self, text: &'a str) -> &'a str {
+        if self.has_byte_order_mark { text.strip_prefix(edits::BYTE_ORDER_MARK).unwrap_or(text) } else { text }
+    }
+}
+
+/// Writes a file that is not loaded, in the form that it has.
+fn write_to_disk(path: &Path, content: &str) -> Result<(), Trouble> {
+    let content = match disk::read(path) {
+        Ok(old) => edits::in_form_of(&old, content).into_owned(),
+        // There is no form to keep, or writing says what is wrong.
+        Err(_) => content.to_owned(),
+    };
+    Ok(disk::write(path, &content)?)
 }
 
 /// What became of an edit.
