@@ -139,7 +139,10 @@ impl State {
             let error = RpcError::new(RpcError::CANCELLED, "The session was closed");
             self.reply(request, Reply::Error(error));
         }
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        // An agent that knows only one session gives every chat the same id; it is the newest chat's.
+        if let Some(connection) = self.connections.get_mut(&conn)
+            && connection.sessions.get(&session) == Some(&id)
+        {
             connection.sessions.remove(&session);
         }
     }
