@@ -230,6 +230,10 @@ end
 ---@param enter boolean whether the prompt becomes the current window
 ---@return boolean shown
 function M.show(chat, enter)
+  if vim.fn.getcmdwintype() ~= "" then
+    require("agentchat.message").show("error", "the chat cannot open from the command-line window: leave it first")
+    return false
+  end
   require("agentchat.window_guard").watch()
   require("agentchat.chats").assign(chat)
   local tab = api.nvim_get_current_tabpage()
