@@ -105,9 +105,10 @@ impl Files {
 
     /// `fs/read_text_file`.
     pub async fn read(&self, job: FileJob, range: ReadRange) -> FileOutcome {
-        let path = match paths::resolve(&job.path, job.confined_to.as_deref()) {
-            Ok(path) => path,
-            Err(outside) => return FileOutcome::Outside(outside),
+        let path = match resolve(&job).await {
+            Ok(Ok(path)) => path,
+            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Err(trouble) => return trouble.into(),
         };
         let _turn = self.turn(&path).await;
         let deadline = Instant::now() + PATIENCE;
@@ -125,16 +126,17 @@ impl Files {
 
     /// `fs/write_text_file`.
     pub async fn write(&self, job: FileJob, content: Arc<str>) -> FileOutcome {
-        let path = match paths::resolve(&job.path, job.confined_to.as_deref()) {
-            Ok(path) => path,
-            Err(outside) => return FileOutcome::Outside(outside),
+        let path = match resolve(&job).await {
+            Ok(Ok(path)) => path,
+            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Err(trouble) => return trouble.into(),
         };
         let _turn = self.turn(&path).await;
         let base = self.shared.seen.lock().get(&key(&job, &path)).cloned();
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&path, loaded, &content, base.as_deref(), deadline).await,
-            Ok(None) => write_to_disk(&path, &content),
+            Ok(None) => write_to_disk(&path, &content).await,
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = result {
@@ -163,12 +165,12 @@ impl Files {
     /// The text of a file as the user sees it.
     async fn current_text(&self, path: &Path, deadline: Instant) -> Result<String, Trouble> {
         loop {
-            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(disk::read(path)?) };
+            let Some(loaded) = self.stat(path, deadline).await? else { return read_disk(path).await };
             if !loaded.modified {
                 // The disk holds the same, byte for byte, unless it is in an encoding that only the buffer understands.
-                match disk::read(path) {
-                    Err(disk::DiskError::NotText(_)) => {}
-                    result => return Ok(result?),
+                match read_disk(path).await {
+                    Err(Trouble::Disk(disk::DiskError::NotText(_))) => {}
+                    result => return result,
                 }
             }
             if let Some(text) = self.buffer_text(&loaded, deadline).await? {
@@ -223,7 +225,7 @@ impl Files {
             }
             if let Some(current) = self.buffer_text(&loaded, deadline).await? {
                 // A buffer without changes of the user may be older than its file; what the user has is the file.
-                let users = if loaded.modified { None } else { disk::read(path).ok() };
+                let users = if loaded.modified { None } else { read_disk(path).await.ok() };
                 let users = loaded.text.without_mark(users.as_deref().unwrap_or(&current));
                 let is_news = match base {
                     Some(base) => loaded.text.without_mark(base) != users,
@@ -247,7 +249,7 @@ impl Files {
             }
             loaded = match self.stat(path, deadline).await? {
                 Some(loaded) => loaded,
-                None => return write_to_disk(path, content),
+                None => return write_to_disk(path, content).await,
             };
         }
     }
@@ -346,13 +348,34 @@ impl BufferText {
 }
 
 /// Writes a file that is not loaded, in the form that it has.
-fn write_to_disk(path: &Path, content: &str) -> Result<(), Trouble> {
-    let content = match disk::read(path) {
-        Ok(old) => edits::in_form_of(&old, content).into_owned(),
-        // There is no form to keep, or writing says what is wrong.
-        Err(_) => content.to_owned(),
-    };
-    Ok(disk::write(path, &content)?)
+async fn write_to_disk(path: &Path, content: &str) -> Result<(), Trouble> {
+    let (path, content) = (path.to_owned(), content.to_owned());
+    blocking(move || {
+        let content = match disk::read(&path) {
+            Ok(old) => edits::in_form_of(&old, &content).into_owned(),
+            // There is no form to keep, or writing says what is wrong.
+            Err(_) => content,
+        };
+        disk::write(&path, &content)
+    })
+    .await?
+    .map_err(Trouble::from)
+}
+
+async fn read_disk(path: &Path) -> Result<String, Trouble> {
+    let path = path.to_owned();
+    blocking(move || disk::read(&path)).await?.map_err(Trouble::from)
+}
+
+/// Where the path of a request leads; the inner error is a path outside of where it may.
+async fn resolve(job: &FileJob) -> Result<Result<PathBuf, PathBuf>, Trouble> {
+    let (path, confined_to) = (job.path.clone(), job.confined_to.clone());
+    blocking(move || paths::resolve(&path, confined_to.as_deref())).await
+}
+
+/// Runs something that waits for the disk on a thread of its own: nothing else of the helper waits with it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Trouble::Odd(error.to_string()))
 }
 
 /// What became of an edit.

@@ -354,6 +354,20 @@ fn a_call_id_that_comes_again_in_a_later_turn_is_a_new_call() {
 }
 
 #[test]
+fn a_request_before_the_session_is_announced_is_served() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    let read = AgentRequest::ReadFile { session: session(), path: "/p/AGENTS.md".into(), line: None, limit: None };
+    world.asks("1", read);
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::ReadFile(..))));
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Read("x".into())));
+    world.asks("2", permission("t"));
+    world.user(UserAction::Cancel(CHAT));
+    assert_eq!(world.replies(), [("1", &Reply::Content("x".into())), ("2", &Reply::Cancelled)]);
+}
+
+#[test]
 fn two_chats_share_the_agents_process_and_not_their_fate() {
     let mut world = World::ready();
     world.open(ChatId(2));
