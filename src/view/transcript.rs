@@ -12,6 +12,9 @@ use super::ops::{Op, Row};
 use crate::core::text::GrowingText;
 use crate::core::transcript::{Change, Entry, EntryIndex, Transcript};
 
+/// Most bytes that are appended to a long line at once: a larger value takes Neovim long to unpack.
+const MAX_SHARE: usize = 256 * 1024;
+
 /// The state of one transcript buffer.
 #[derive(Debug)]
 pub struct TranscriptView {
@@ -132,6 +135,15 @@ impl TranscriptView {
         ops
     }
 
+    /// Bytes to append at least, now that appending costs what it does: Neovim lays out a wrapped line anew as a whole
+    /// for every change of it, so a very long one must not grow in small steps.
+    fn fair_share(&self, index: EntryIndex) -> usize {
+        match self.shown[index] {
+            Shown::Text { last_col, .. } => (last_col / 4).min(MAX_SHARE),
+            Shown::Nothing | Shown::Rows(_) => 0,
+        }
+    }
+
     /// Brings more of a message's text into the buffer; returns how many bytes.
     fn grow(
         &mut self,
@@ -148,7 +160,7 @@ impl TranscriptView {
         };
         let mut lines = vec![String::new()];
         let mut taken = 0;
-        for slice in text.slices(from, budget) {
+        for slice in text.slices(from, budget.max(self.fair_share(index))) {
             taken += slice.len();
             let mut pieces = slice.split('\n');
             if let (Some(last), Some(piece)) = (lines.last_mut(), pieces.next()) {

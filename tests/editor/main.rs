@@ -6,12 +6,23 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod chat;
+mod commands;
 mod conversation;
+mod files;
 mod framing;
 mod harness;
+mod helper_life;
+mod interrupt;
 mod load;
 mod messages;
+mod moments;
 mod order;
+mod permissions;
+mod prompting;
 mod recordings;
 mod replay;
 mod scripted_agent;
+mod start;
+mod tour;
+mod windows;

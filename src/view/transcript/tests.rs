@@ -214,3 +214,19 @@ proptest! {
         prop_assert!(view.take(&transcript, 16).is_empty());
     }
 }
+
+#[test]
+fn a_very_long_line_grows_in_few_steps() {
+    let mut transcript = Transcript::default();
+    let mut view = view();
+    let text = "0123456789".repeat(200_000);
+    view.note(transcript.chunk(Speaker::Agent, None, &text).expect("a change"));
+    let mut buffer = Buffer::new();
+    let mut frames = 0;
+    while !view.is_clean() {
+        buffer.apply(view.take(&transcript, 4 * 1024));
+        frames += 1;
+    }
+    assert_eq!(buffer.lines, [text]);
+    assert!(frames < 50, "{frames} frames");
+}
