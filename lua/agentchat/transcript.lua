@@ -326,6 +326,35 @@ function M.apply(chat, base, ops)
   return state.returned
 end
 
+--- Virtual lines do not wrap by themselves.
+---@param lines string[]
+---@param width integer columns
+---@return string[]
+local function wrapped(lines, width)
+  local result = {}
+  for _, line in ipairs(lines) do
+    local row = ""
+    for word in line:gmatch("%s*%S+") do
+      if row ~= "" and vim.fn.strdisplaywidth(row .. word) > width then
+        result[#result + 1] = row
+        word = vim.trim(word)
+        row = ""
+      end
+      row = row .. word
+    end
+    result[#result + 1] = row
+  end
+  return result
+end
+
+---@param buf integer
+---@return integer columns that a hint may take: those of the window that shows the transcript, or will
+local function hint_width(buf)
+  local win = vim.fn.win_findbuf(buf)[1]
+  local share = require("agentchat.config").get().layout.width
+  return win and api.nvim_win_get_width(win) or math.floor(vim.o.columns * share)
+end
+
 --- Shows lines below the text that are not part of it; nil removes them.
 ---@param chat agentchat.Chat
 ---@param lines? string[]
@@ -341,6 +370,7 @@ function M.hint(chat, lines, group)
   if not lines then
     return
   end
+  lines = wrapped(lines, hint_width(buf))
   local last = api.nvim_buf_line_count(buf) - 1
   local mark = {}
   if last == 0 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then

@@ -56,6 +56,8 @@ struct Loaded {
 /// How a buffer's lines make a text.
 struct BufferText {
     eol: bool,
+    /// Neovim would write an empty file, not one with an empty line.
+    is_empty: bool,
     has_byte_order_mark: bool,
     line_break: &'static str,
 }
@@ -207,7 +209,7 @@ impl Files {
             }
         }
         // A buffer with one empty line is an empty file.
-        if loaded.text.eol && !(whole.is_empty() && next <= 1) {
+        if loaded.text.eol && !loaded.text.is_empty {
             whole.push_str(loaded.text.line_break);
         }
         Ok(Some(whole))
@@ -276,7 +278,7 @@ impl Files {
                 ])
             })
             .collect();
-        let eol = content.is_empty() || content.ends_with('\n');
+        let eol = content.ends_with('\n');
         let options = super::wire::map([("save", true.into()), ("eol", eol.into())]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = self.ask("file_edit", arguments, deadline).await?;
@@ -325,6 +327,7 @@ impl Files {
             why_not: get(&answer, "why_not").and_then(text),
             text: BufferText {
                 eol: is_true(&answer, "eol"),
+                is_empty: integer(&answer, "line_count") == Some(0),
                 has_byte_order_mark: is_true(&answer, "bomb"),
                 line_break,
             },

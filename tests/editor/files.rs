@@ -598,3 +598,25 @@ fn another_window_on_the_buffer_keeps_its_place() {
     "#;
     assert_eq!(editor.lua(code, json!([])), json!([42, 42, 52, 52]));
 }
+
+#[test]
+fn an_empty_file_and_an_empty_line_are_told_apart() {
+    for (old, new) in [("text\n", ""), ("text\n", "\n"), ("", "text\n"), ("\n", "")] {
+        let (agent, editor) = at_work(old, [read_with("a.txt", &json!({})), write_file("a.txt", new)]);
+        assert_eq!(content(&agent, 1), old);
+        written(&agent, 1);
+        let path = editor.project().join("a.txt");
+        assert_eq!(fs::read_to_string(&path).unwrap(), new, "{old:?} to {new:?}");
+    }
+}
+
+#[test]
+fn unsaved_emptiness_is_read_as_the_user_would_save_it() {
+    for (lines, text) in [("{''}", "\n"), ("{}", "")] {
+        let (agent, editor) = at_work("text\n", [gate("emptied"), read_with("a.txt", &json!({}))]);
+        editor.lua(&format!("vim.api.nvim_buf_set_lines(vim.fn.bufnr('a.txt'), 0, -1, true, {lines})"), json!([]));
+        let saved_as = editor.lua("vim.cmd('silent write! copy.txt') return vim.fn.readblob('copy.txt')", json!([]));
+        agent.open_gate("emptied");
+        assert_eq!(content(&agent, 1), saved_as.as_str().unwrap_or(text), "{lines}");
+    }
+}
