@@ -269,19 +269,16 @@ fn autocommands_of_the_user_that_fail_or_close_the_chat_cost_nothing() {
     let init = r#"
     vim.api.nvim_create_autocmd("User", { pattern = "AgentChatTurnStart", callback = function() error("mine") end })
     vim.api.nvim_create_autocmd("User", { pattern = "AgentChatToolCall", command = "AgentChat close" })
-    vim.api.nvim_create_autocmd("FileType", { pattern = "agentchat*", callback = function() error("also mine") end })
     "#;
     let scenario =
         Scenario::new().on_prompt([chunk("before\n"), tool_call("t1", "Call", "read"), chunk("after\n"), end_turn()]);
-    let (_agent, editor) = chat::start(&scenario, Setup::new().init(init));
-    editor.lua("pcall(vim.cmd, 'AgentChat open')", json!([]));
-    editor.wait_state("idle");
+    let (_agent, editor) = chat::open(&scenario, Setup::new().init(init));
     editor.lua("pcall(require('agentchat').prompt, 'go')", json!([]));
     editor.wait_until("the user's error at a hit-enter prompt", Editor::is_blocked);
     editor.input("<CR>");
     editor.wait_until("the end of the turn", |e| !e.events("AgentChatTurnEnd").is_empty());
     editor.wait_until("the closed windows", |e| windows(e).len() == 1);
-    editor.lua("pcall(vim.cmd, 'AgentChat open')", json!([]));
+    editor.command("AgentChat open");
     editor.wait_until("the chat", chat::is_open);
     editor.wait_transcript("before");
     editor.wait_transcript("after");
