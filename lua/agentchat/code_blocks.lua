@@ -8,13 +8,16 @@ local api = vim.api
 ---@field open integer row of the opening fence, 0-based
 ---@field close integer row of the closing fence; the row after the last one while the block is open
 
---- What may be a fence, as a pattern of |search()|.
-M.fence = [[^[[:blank:]>]*\(```\|\~\~\~\)]]
+--- The entries that may have code blocks.
+M.messages = { user = true, agent = true, thought = true }
 
 ---@param line string
 ---@return string? fence
 ---@return string? info
 local function fence_of(line)
+  if not line:find("```", 1, true) and not line:find("~~~", 1, true) then
+    return nil
+  end
   local fence, info = line:match("^[%s>]*(```+)([^`]*)$")
   if not fence then
     fence, info = line:match("^[%s>]*(~~~+)(.*)$")
@@ -22,17 +25,15 @@ local function fence_of(line)
   return fence, info
 end
 
---- The blocks of the message that a row belongs to; none if it is no message.
+--- The blocks of an entry; none if it is no message.
 ---@param buf integer
----@param row integer 0-based
+---@param entry agentchat.EntryPlace
 ---@return agentchat.CodeBlock[]
-function M.of_entry(buf, row)
-  local folds = require("agentchat.folds")
-  local entry = folds.entry_at(buf, row)
-  if not entry or not ({ user = true, agent = true, thought = true })[entry.kind] then
+function M.of_entry(buf, entry)
+  if not M.messages[entry.kind] then
     return {}
   end
-  local after = folds.entry_end(buf, entry.row)
+  local after = require("agentchat.folds").entry_end(buf, entry.row)
   local blocks, open = {}, nil
   ---@type string?
   local opened_by
@@ -56,7 +57,8 @@ end
 ---@param row integer 0-based
 ---@return agentchat.CodeBlock?
 function M.at(buf, row)
-  for _, block in ipairs(M.of_entry(buf, row)) do
+  local entry = require("agentchat.folds").entry_at(buf, row)
+  for _, block in ipairs(entry and M.of_entry(buf, entry) or {}) do
     if block.open <= row and row <= block.close then
       return block
     end

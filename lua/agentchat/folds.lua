@@ -48,15 +48,11 @@ local function run_in(win, commands)
   end
 end
 
---- Whether a window's user would see a fold close before their eyes: they read there, and do not follow the end.
+--- Whether a window shows some of these lines: its user would see a fold close before their eyes.
 ---@param win integer
----@param last_line integer
 ---@param first integer 1-based
 ---@param last integer 1-based
-local function is_read(win, last_line, first, last)
-  if api.nvim_win_get_cursor(win)[1] >= last_line then
-    return false
-  end
+local function shows(win, first, last)
   local info = vim.fn.getwininfo(win)[1]
   return info ~= nil and info.topline <= last and info.botline >= first
 end
@@ -235,11 +231,12 @@ end
 ---@param marks table[]
 ---@param before table<integer, boolean>
 ---@param gone integer[] lines of folds that are no more
-local function fold_window(buf, win, marks, before, gone)
+---@param follows boolean whether the window goes on to the end of the text anyway
+---@return boolean collapsed whether a fold was closed
+local function fold_window(buf, win, marks, before, gone, follows)
   local known = buffers[buf]
   local made = known.made[win]
-  local last_line = api.nvim_buf_line_count(buf)
-  local commands, stale = {}, vim.list_extend({}, gone)
+  local commands, stale, collapsed = {}, vim.list_extend({}, gone), false
   for _, mark in ipairs(marks) do
     if mark[1] == "f" then
       local id, first, last = mark[2], mark[3] + 1, mark[4] + 1
@@ -248,12 +245,13 @@ local function fold_window(buf, win, marks, before, gone)
       end
       local open = before[id]
       if open == nil then
-        open = known.opened[id] or is_read(win, last_line, first, last)
+        open = known.opened[id] or not follows and shows(win, first, last)
       end
       commands[#commands + 1] = ("%d,%dfold"):format(first, last)
       if open then
         commands[#commands + 1] = ("%dfoldopen"):format(first)
       end
+      collapsed = collapsed or not open
       made[id] = true
     elseif mark[1] == "u" then
       made[mark[2]] = nil
@@ -261,18 +259,21 @@ local function fold_window(buf, win, marks, before, gone)
   end
   delete_folds(win, stale)
   run_in(win, commands)
+  return collapsed
 end
 
---- Takes what is new about the buffer's rows; after the edits, and after the windows that follow were moved.
+--- Takes what is new about the buffer's rows; after the edits, and before the windows that follow are moved.
 ---@param buf integer
 ---@param marks table[] doc/architecture.md, "Marks"
 ---@param before agentchat.FoldStates
-function M.apply(buf, marks, before)
+---@param following integer[] windows
+---@return integer[] collapsed those of `following` in which a fold was closed
+function M.apply(buf, marks, before, following)
   local known = buffers[buf]
   if not known then
-    return
+    return {}
   end
-  local gone, any = {}, false
+  local gone, any, collapsed = {}, false, {}
   for _, mark in ipairs(marks) do
     local kind, id = mark[1], mark[2]
     if kind == "e" then
@@ -293,11 +294,27 @@ function M.apply(buf, marks, before)
     end
   end
   for _, win in ipairs(any and vim.fn.win_findbuf(buf) or {}) do
-    if known.made[win] then
-      fold_window(buf, win, marks, before[win] or {}, gone)
-    else
+    local follows = vim.list_contains(following, win)
+    if not known.made[win] then
       M.prepare(buf, win)
+    elseif fold_window(buf, win, marks, before[win] or {}, gone, follows) and follows then
+      collapsed[#collapsed + 1] = win
     end
+  end
+  return collapsed
+end
+
+--- Scrolls windows that follow back as far as their end stays in view: where a long thought was, a closed fold leaves
+--- them half empty.
+---@param wins integer[] in which folds were closed
+function M.fill(wins)
+  for _, win in ipairs(wins) do
+    api.nvim_win_call(win, function()
+      local height = api.nvim_win_text_height(win, { start_row = vim.fn.line("w0") - 1 }).all
+      if height < api.nvim_win_get_height(win) - 1 then
+        vim.cmd("normal! zb")
+      end
+    end)
   end
 end
 
@@ -360,7 +377,7 @@ function M.entries_from(buf, row, step, kinds)
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, entry_ns, from, to, {})) do
     local entry = place(buf, mark)
     if kinds[entry.kind] then
-      found[#found + 1] = entry
+      table.insert(found, step > 0 and #found + 1 or 1, entry)
     end
   end
   return found

@@ -40,32 +40,26 @@ end
 --- To the first line of the next code block, or of the one before.
 ---@param step 1|-1
 function M.code(step)
-  local blocks = require("agentchat.code_blocks")
-  local buf = api.nvim_get_current_buf()
-  local view = vim.fn.winsaveview()
-  local start, left, found = view.lnum - 1, vim.v.count1, nil
-  if step < 0 then
-    -- Its own opening fence is above the first line of a block.
-    vim.fn.cursor(math.max(1, view.lnum - 1), 1)
-  else
-    vim.fn.cursor(math.max(1, view.lnum), 1)
+  local folds, code_blocks = require("agentchat.folds"), require("agentchat.code_blocks")
+  local buf, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
+  local entries = folds.entries_from(buf, row, step, code_blocks.messages)
+  local here = folds.entry_at(buf, row)
+  if here and step > 0 then
+    table.insert(entries, 1, here)
   end
-  local flags = step < 0 and "bW" or "cW"
-  while left > 0 and vim.fn.search(blocks.fence, flags) > 0 do
-    flags = step < 0 and "bW" or "W"
-    local row = vim.fn.line(".") - 1
-    local block = blocks.at(buf, row)
-    if block and block.open == row and (row + 1 - start) * step > 0 then
-      found, left = row + 1, left - 1
+  local left, found = vim.v.count1, nil
+  for _, entry in ipairs(entries) do
+    local blocks = code_blocks.of_entry(buf, entry)
+    for i = 1, #blocks do
+      local target = blocks[step > 0 and i or #blocks + 1 - i].open + 1
+      if left > 0 and (target - row) * step > 0 then
+        found, left = target, left - 1
+      end
     end
-    if step > 0 and block and row < block.close then
-      vim.fn.cursor(math.min(block.close, api.nvim_buf_line_count(buf) - 1) + 1, 1)
-      vim.fn.cursor(0, vim.fn.col("$"))
-    elseif step < 0 and block and row > block.open then
-      vim.fn.cursor(block.open + 2, 1)
+    if left == 0 then
+      break
     end
   end
-  vim.fn.winrestview(view)
   if found then
     go(found)
   end

@@ -144,7 +144,7 @@ local function open(place)
   api.nvim_set_current_win(win)
   local buf = vim.fn.bufadd(place.path)
   if api.nvim_win_get_buf(win) ~= buf then
-    local ok, reason = pcall(vim.cmd.buffer, { buf, magic = { file = false } })
+    local ok, reason = pcall(vim.cmd.buffer, buf)
     if not ok then
       require("agentchat.message").show("error", ("%s cannot be opened: %s"):format(place.path, reason))
       return
