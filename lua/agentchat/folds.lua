@@ -374,10 +374,11 @@ function M.entries_from(buf, row, step, kinds)
     return {}
   end
   local found = {}
+  -- From a later place to an earlier one they come in that order.
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, entry_ns, from, to, {})) do
     local entry = place(buf, mark)
     if kinds[entry.kind] then
-      table.insert(found, step > 0 and #found + 1 or 1, entry)
+      found[#found + 1] = entry
     end
   end
   return found

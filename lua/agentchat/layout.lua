@@ -184,9 +184,12 @@ local function open_pair(chat)
     else
       local width = math.floor(vim.o.columns * bounds.width)
       layout.transcript = api.nvim_open_win(transcript, false, { split = "right", win = -1, width = width })
+      -- 'equalalways' gives all windows the same width, this one too.
+      api.nvim_win_set_width(layout.transcript, width)
       windows.share_width(widths, vim.o.columns - width - 1, LEAST_WIDTH)
+      api.nvim_win_set_width(layout.transcript, width)
     end
-    local opened, reason = pcall(function()
+    local opened, reason = pcall(windows.keeping_sizes, tab, function()
       layout.prompt =
         api.nvim_open_win(prompt, false, { split = "below", win = layout.transcript, height = bounds.prompt_min })
     end)

@@ -7,7 +7,9 @@
 mod support;
 
 mod chat;
+mod bar;
 mod conversation;
+mod folds;
 mod files;
 mod framing;
 mod harness;
@@ -15,11 +17,13 @@ mod helper_life;
 mod interrupt;
 mod load;
 mod messages;
+mod navigate;
 mod order;
 mod permissions;
 mod prompting;
 mod recordings;
 mod replay;
 mod scripted_agent;
+mod snapshots;
 mod start;
 mod windows;
