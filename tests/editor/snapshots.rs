@@ -8,9 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::scenario::{
-    Scenario, Step, chunk, end_turn, plan, repeat, thought, tool_call, tool_update, update,
-};
+use crate::support::scenario::{Scenario, Step, chunk, end_turn, plan, repeat, thought, update};
 use crate::support::{Editor, Screen, ScriptedAgent, Setup};
 
 /// Where the chat's columns begin on 140 columns.
@@ -69,8 +67,8 @@ fn session() -> Vec<Step> {
             "status": "completed", "content": diff, "locations": [{ "path": "$cwd/src/a.py", "line": 2 }] })),
         update(json!({ "sessionUpdate": "tool_call", "toolCallId": "r", "title": "Run the tests", "kind": "execute",
             "status": "completed", "content": content })),
-        tool_call("x", "Fetch the docs", "fetch"),
-        tool_update("x", json!({ "status": "failed" })),
+        update(json!({ "sessionUpdate": "tool_call", "toolCallId": "x", "title": "Fetch the docs", "kind": "fetch",
+            "status": "failed" })),
         chunk("All done.\n\n```python\ndef f():\n    return 2\n```\n"),
         end_turn(),
     ]
