@@ -2,7 +2,8 @@
 
 ---@class agentchat.Subcommand
 ---@field run fun(args: string, opts: vim.api.keyset.create_user_command.command_args)
----@field complete? fun(): string[]
+---@field complete? fun(lead: string): string[]
+---@field bang? boolean whether it knows `:AgentChat!`
 ---@field takes "nothing"|"argument"|"text"
 
 local M = {}
@@ -162,6 +163,16 @@ M.subcommands = {
       chat().restart()
     end,
   },
+  export = {
+    takes = "text",
+    bang = true,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, "file")
+    end,
+    run = function(args, opts)
+      require("agentchat.export").run(given(args), opts.bang)
+    end,
+  },
   log = {
     takes = "nothing",
     run = function()
@@ -184,6 +195,8 @@ function M.run(opts)
     local names = vim.tbl_keys(M.subcommands)
     table.sort(names)
     message.show("error", ("there is no :AgentChat %s; there are %s"):format(name, table.concat(names, ", ")))
+  elseif opts.bang and not subcommand.bang then
+    message.show("error", (":AgentChat %s takes no !"):format(name))
   elseif subcommand.takes == "nothing" and args ~= "" then
     message.show("error", (":AgentChat %s takes no argument"):format(name))
   elseif subcommand.takes == "argument" and args:find("%s") then
@@ -205,7 +218,7 @@ function M.complete(lead, line, cursor)
   local candidates
   if name then
     local subcommand = M.subcommands[name]
-    candidates = subcommand and subcommand.complete and subcommand.complete() or {}
+    candidates = subcommand and subcommand.complete and subcommand.complete(lead) or {}
   else
     candidates = vim.tbl_keys(M.subcommands)
     table.sort(candidates)

@@ -24,6 +24,7 @@ mod connection;
 mod files;
 mod prompting;
 mod sessions;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod updates;

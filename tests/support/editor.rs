@@ -127,9 +127,24 @@ impl Editor {
         screen.unwrap_or_else(|| self.fail("Neovim did not finish drawing its screen"))
     }
 
-    /// The lines of the transcript in the current tab, else of any transcript; none when there is none.
+    /// The lines of the transcript in the current tab, else of any transcript; none when there is none. The line that sums
+    /// a turn up is left out, with the blank one above it: it tells times.
     #[track_caller]
     pub fn transcript(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for line in self.whole_transcript() {
+            if is_summary(&line) {
+                lines.pop_if(|last| last.is_empty());
+            } else {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// The same with everything.
+    #[track_caller]
+    pub fn whole_transcript(&self) -> Vec<String> {
         strings(&self.lua(TRANSCRIPT, json!([])))
     }
 
@@ -388,7 +403,12 @@ return found
 ";
 
 /// The strings of a JSON array.
-pub(super) fn strings(json: &Json) -> Vec<String> {
+pub(super) /// Whether a line sums a turn up: its time, and more.
+fn is_summary(line: &str) -> bool {
+    line.strip_prefix("─ ").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+fn strings(json: &Json) -> Vec<String> {
     let items = json.as_array().map(Vec::as_slice).unwrap_or_default();
     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
 }
