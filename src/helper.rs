@@ -13,11 +13,14 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
-use crate::core::effect::{Effect, MessageLevel, Show};
+use crate::core::effect::{Effect, GatherJob, MessageLevel, Show};
 use crate::core::event::{Departure, Event, TimerKey, UserAction};
 use crate::core::ids::{ChatId, ConnId, Millis};
+use crate::core::prompt::Found;
 use crate::core::{State, step};
+use crate::files::finder::{Finder, Wanted};
 use crate::nvim::channel::{self, Nvim};
+use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
@@ -25,7 +28,7 @@ use crate::nvim::incoming::{FromLua, Hello, Incoming};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 1;
+pub const INTERFACE: u64 = 2;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -72,6 +75,7 @@ async fn terminated() {
 struct Owner {
     nvim: Nvim,
     files: Files,
+    finder: Finder,
     start: Instant,
     core: Option<State>,
     settings: Settings,
@@ -97,6 +101,7 @@ impl Owner {
         let (finish, finished) = mpsc::unbounded_channel();
         Self {
             files: Files::new(nvim.clone()),
+            finder: Finder::default(),
             nvim,
             start: Instant::now(),
             core: None,
@@ -170,6 +175,7 @@ impl Owner {
             }
             FromLua::Action(action) => self.happen(Event::User(action)),
             FromLua::Resync(chat) => self.frames.resync(chat),
+            FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -249,6 +255,7 @@ impl Owner {
                 let (files, request) = (self.files.clone(), job.request);
                 self.work(async move { Event::FileDone(request, files.write(job, content).await) });
             }
+            Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
             }
@@ -281,6 +288,30 @@ impl Owner {
         tokio::spawn(async move {
             // The owner is gone only when the helper ends.
             let _ = finish.send(Finished::Work(future.await));
+        });
+    }
+
+    /// Looks up what a prompt mentions. Should that panic, the prompt is sent with links.
+    fn gather(&self, job: GatherJob) {
+        let (files, chat, prompt, count) = (self.files.clone(), job.chat, job.prompt, job.sources.len());
+        self.work(async move {
+            let found = tokio::spawn(context::gather(files, job)).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "looking up what a prompt mentions failed");
+                vec![Found::Failed("it could not be read, see `:AgentChat log`".to_owned()); count]
+            });
+            Event::Gathered(chat, prompt, found)
+        });
+    }
+
+    /// Answers in a call of its own: it is for whoever is typing now, and does not wait for rows.
+    fn find_files(&self, id: u64, wanted: Wanted) {
+        let (finder, nvim) = (self.finder.clone(), self.nvim.clone());
+        tokio::spawn(async move {
+            let Some(found) = finder.find(wanted).await else { return };
+            let found = Value::Array(found.into_iter().map(Value::from).collect());
+            if let Err(error) = hand::ask(&nvim, HAND, "files_found", vec![id.into(), found]).await {
+                tracing::warn!(%error, "found files could not be shown");
+            }
         });
     }
 

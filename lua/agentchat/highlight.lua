@@ -20,6 +20,7 @@ M.groups = {
   { "AgentChatError", "DiagnosticError", "an error" },
   { "AgentChatStop", "DiagnosticWarn", "why a turn stopped" },
   { "AgentChatQueued", "NonText", "a prompt that waits" },
+  { "AgentChatMention", "Special", "what goes along with a prompt" },
   { "AgentChatDim", "NonText", "what is beside the point" },
   { "AgentChatAdded", "Added", "a line that an edit adds" },
   { "AgentChatRemoved", "Removed", "a line that an edit removes" },

@@ -10,6 +10,7 @@
 ---@field model? string
 ---@field usage { used?: number, size?: number, cost?: any }
 ---@field follow "on"|"off"|"paused"
+---@field prompt_capabilities? { image: boolean, embedded_context: boolean } what the agent takes, once it is known
 ---@field permissions integer open permission requests
 ---@field queued integer prompts that wait
 ---@field changes integer pending hunks
@@ -118,6 +119,7 @@ function M.set(id, status)
     require("agentchat.transcript").hint(chat, nil)
   end
   M.refresh(chat)
+  require("agentchat.prompt").status_changed(chat)
 end
 
 return M

@@ -75,6 +75,7 @@ impl State {
             chat.transcript.begin_session();
         }
         self.touch(id);
+        self.emit(Show::Commands(id, Vec::new()));
         self.emit(Show::UserEvent(UserEvent::SessionStart(id, session.clone())));
         for (session, update) in early {
             self.update(conn, session, update);

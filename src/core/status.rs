@@ -2,6 +2,7 @@
 
 use super::ids::SessionId;
 use super::message::Usage;
+use super::prompt::PromptCapabilities;
 
 /// What a chat is doing. The words are those of `status().state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct Status {
     pub model: Option<String>,
     /// Use of the context window.
     pub usage: Option<Usage>,
+    /// What the agent takes in prompts, once that is known.
+    pub takes: Option<PromptCapabilities>,
     /// Open permission requests.
     pub permissions: usize,
     /// Prompts that wait.

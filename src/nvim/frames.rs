@@ -12,6 +12,7 @@ use super::incoming::{array, get, integer};
 use super::wire;
 use crate::core::effect::{Show, UserEvent};
 use crate::core::ids::{ChatId, Millis, PromptId};
+use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
 use crate::core::transcript::{Change, Transcript};
@@ -54,6 +55,7 @@ struct Chat {
     tick: u64,
     status: Option<Status>,
     queued: Option<Vec<(PromptId, String)>>,
+    commands: Option<Vec<AgentCommand>>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: VecDeque<Value>,
 }
@@ -66,7 +68,7 @@ struct InFlight {
 
 impl Chat {
     fn waits(&self) -> bool {
-        !self.view.is_clean() || self.status.is_some() || self.queued.is_some() || !self.after_rows.is_empty()
+        !self.view.is_clean() || self.status.is_some() || self.queued.is_some() || self.commands.is_some() || !self.after_rows.is_empty()
     }
 }
 
@@ -93,6 +95,7 @@ impl Frames {
             tick: 0,
             status: None,
             queued: None,
+            commands: None,
             after_rows: VecDeque::new(),
         });
     }
@@ -123,6 +126,11 @@ impl Frames {
             Show::Status(chat, status) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
                     chat.status = Some(*status);
+                }
+            }
+            Show::Commands(chat, commands) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    chat.commands = Some(commands);
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
@@ -172,6 +180,9 @@ impl Frames {
             }
             if let Some(prompts) = chat.queued.take() {
                 items.push(wire::queued(id, &prompts));
+            }
+            if let Some(commands) = chat.commands.take() {
+                items.push(wire::commands(id, &commands));
             }
             if is_shown {
                 items.extend(chat.after_rows.drain(..));
