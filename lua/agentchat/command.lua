@@ -47,6 +47,17 @@ local function file_names(lead)
   return vim.fn.getcompletion(lead, "file")
 end
 
+--- File names with wildcards, `~` and `%` replaced, unless a file has that very name.
+---@param names string[]
+---@return string[]
+local function expanded(names)
+  local files = {}
+  for _, name in ipairs(names) do
+    vim.list_extend(files, vim.uv.fs_stat(name) and { name } or vim.fn.expand(name, false, true))
+  end
+  return files
+end
+
 ---@param name string
 ---@return string?
 local function given(name)
@@ -119,8 +130,7 @@ M.subcommands = {
       if opts.range > 0 then
         chat().add({ first = opts.line1, last = opts.line2 })
       end
-      local files = vim.tbl_map(vim.fn.expand, opts.fargs)
-      table.remove(files, 1)
+      local files = expanded(vim.list_slice(opts.fargs, 2))
       if #files > 0 or opts.range == 0 then
         chat().add(unpack(files))
       end

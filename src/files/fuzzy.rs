@@ -3,7 +3,7 @@
 /// Points for each matched character.
 const MATCH: i32 = 16;
 /// More for one that follows the one matched before.
-const CONSECUTIVE: i32 = 12;
+const CONSECUTIVE: i32 = 16;
 /// More for the first character of a word.
 const WORD: i32 = 10;
 /// More for one in the last component, where one usually looks.

@@ -18,6 +18,7 @@ mod messages;
 mod order;
 mod permissions;
 mod prompting;
+mod prompts;
 mod recordings;
 mod replay;
 mod scripted_agent;
