@@ -11,14 +11,12 @@ local mentions = require("agentchat.mentions")
 
 local NAME = "agentchat"
 local MAX_FILES = 50
---- The code of the protocol for a request that is not wanted any more (`RequestCancelled`).
-local CANCELLED = -32800
 
 local kinds = vim.lsp.protocol.CompletionItemKind
 
 ---@class agentchat.Question
 ---@field answer fun(files: string[])
----@field cancel fun()
+---@field drop fun() nobody waits for the answer any more
 
 ---@type table<integer, agentchat.Question> what the helper was asked, by number; only the newest is open
 local open = {}
@@ -91,10 +89,10 @@ local function special_items(query)
   end, names)
 end
 
-local function cancel_open()
+local function drop_open()
   for number, question in pairs(open) do
     open[number] = nil
-    question.cancel()
+    question.drop()
   end
 end
 
@@ -103,7 +101,7 @@ end
 ---@param query string
 ---@param question agentchat.Question
 local function ask(chat, query, question)
-  cancel_open()
+  drop_open()
   last_question = last_question + 1
   open[last_question] = question
   require("agentchat.helper").notify("find_files", {
@@ -131,7 +129,8 @@ end
 ---@param query string
 ---@param start integer 0-based byte of the `@`
 ---@param reply fun(err: table?, result: lsp.CompletionList?)
-local function complete_mention(chat, row, before, query, start, reply)
+---@param drop fun()
+local function complete_mention(chat, row, before, query, start, reply, drop)
   local typed = before:sub(start + 1)
   local range = range_of(row, start, #before)
   local found = special_items(query)
@@ -158,15 +157,14 @@ local function complete_mention(chat, row, before, query, start, reply)
     answer = function(files)
       reply(nil, list(files))
     end,
-    cancel = function()
-      reply({ code = CANCELLED, message = "superseded" })
-    end,
+    drop = drop,
   })
 end
 
 ---@param params lsp.CompletionParams
 ---@param reply fun(err: table?, result: lsp.CompletionList?)
-local function complete(params, reply)
+---@param drop fun() in place of `reply`: nobody waits any more
+local function complete(params, reply, drop)
   local nothing = { isIncomplete = false, items = {} }
   local id = tonumber(params.textDocument.uri:match("prompt/(%d+)$"))
   local chat = id and require("agentchat.chats").get(id)
@@ -179,7 +177,7 @@ local function complete(params, reply)
   local before = line:sub(1, params.position.character)
   local query, start = mentions.being_typed(before)
   if query then
-    complete_mention(chat, row, before, query, start --[[@as integer]], reply)
+    complete_mention(chat, row, before, query, start --[[@as integer]], reply, drop)
   elseif row == 0 and before:find("^/%S*$") then
     reply(nil, commands(chat, before))
   else
@@ -193,13 +191,13 @@ local capabilities = {
   textDocumentSync = { openClose = false, change = 0 },
 }
 
----@type table<string, fun(params: table, reply: fun(err: table?, result: any))>
+---@type table<string, fun(params: table, reply: fun(err: table?, result: any), drop: fun())>
 local methods = {
   initialize = function(_, reply)
     reply(nil, { capabilities = capabilities, serverInfo = { name = NAME } })
   end,
   shutdown = function(_, reply)
-    cancel_open()
+    drop_open()
     reply(nil, vim.NIL)
   end,
   ["textDocument/completion"] = complete,
@@ -226,6 +224,12 @@ local function server(dispatchers)
       local id = last_id
       local handler = methods[method]
       -- Never inside of the request: whoever asks does not expect the answer yet.
+      -- Neovim's own transport does not pass the answer to a cancelled request on either.
+      local drop = vim.schedule_wrap(function()
+        if notify_reply then
+          notify_reply(id)
+        end
+      end)
       local reply = vim.schedule_wrap(function(err, result)
         if notify_reply then
           notify_reply(id)
@@ -233,7 +237,7 @@ local function server(dispatchers)
         callback(err, result)
       end)
       if handler then
-        handler(params, reply)
+        handler(params, reply, drop)
       else
         reply({ code = -32601, message = "Method not found: " .. method })
       end

@@ -303,7 +303,7 @@ end
 --- What the agent takes may be known now.
 ---@param chat agentchat.Chat
 function M.status_changed(chat)
-  if chat.shows_along then
+  if chat.lines_along > 0 then
     require("agentchat.prompt_hint").along(chat)
   end
 end

@@ -108,36 +108,64 @@ local function collect(chat, buf, again)
   return along
 end
 
+---@param number integer
+---@param one string
+---@return string
+local function counted(number, one)
+  return ("%d %s%s"):format(number, one, number == 1 and "" or "s")
+end
+
+--- What goes along, and what the user should know about it.
 ---@param chat agentchat.Chat
 ---@param along agentchat.Along
----@return string[][] chunks of virtual text; none when nothing goes along
-local function sentence(chat, along)
+---@return { [1]: string, [2]: string }[] words that stay together, and their highlight group; none when nothing goes along
+local function phrases(chat, along)
   local parts = {}
-  for _, kind in ipairs({ "file", "folder" }) do
-    local number = along.counts[kind]
-    if number then
-      parts[#parts + 1] = ("%d %s%s"):format(number, kind, number == 1 and "" or "s")
-    end
+  local files, folders, images = along.counts.file or 0, along.counts.folder or 0, along.counts.image or 0
+  if files > 0 then
+    parts[#parts + 1] = counted(files, "file")
+  end
+  if folders > 0 then
+    parts[#parts + 1] = counted(folders, "folder")
   end
   vim.list_extend(parts, along.words)
-  local images = along.counts.image
-  if images then
-    parts[#parts + 1] = ("%d image%s"):format(images, images == 1 and "" or "s")
+  if images > 0 then
+    parts[#parts + 1] = counted(images, "image")
   end
-  if #parts == 0 then
-    return {}
+  local found = {}
+  for i, part in ipairs(parts) do
+    found[i] = { (i == 1 and "with " or "") .. part .. (i < #parts and "," or ""), "AgentChatDim" }
   end
-  local chunks = { { "with " .. table.concat(parts, ", "), "AgentChatDim" } }
   local takes = chat.status.prompt_capabilities
   local agent = chat.status.agent or chat.agent or "the agent"
-  if takes and not takes.image and images then
-    local what = images == 1 and along.images[1] or ("%d images"):format(images)
-    chunks[#chunks + 1] = { (" · %s takes no images: %s as a link"):format(agent, what), "AgentChatStop" }
+  if takes and not takes.image and images > 0 then
+    local what = images == 1 and along.images[1] or counted(images, "image")
+    found[#found + 1] = { ("· %s takes no images:"):format(agent), "AgentChatStop" }
+    found[#found + 1] = { ("%s as a link"):format(what), "AgentChatStop" }
   end
-  if takes and not takes.embedded_context and along.counts.file then
-    chunks[#chunks + 1] = { (" · %s takes files as links"):format(agent), "AgentChatDim" }
+  if takes and not takes.embedded_context and files > 0 then
+    found[#found + 1] = { ("· %s takes files as links"):format(agent), "AgentChatDim" }
   end
-  return chunks
+  return found
+end
+
+--- Virtual lines do not wrap by themselves.
+---@param found { [1]: string, [2]: string }[]
+---@param width integer
+---@return { [1]: string, [2]: string }[][] lines
+local function wrapped(found, width)
+  local lines = {}
+  local used = 0
+  for _, phrase in ipairs(found) do
+    local room = vim.fn.strdisplaywidth(phrase[1]) + 1
+    if #lines == 0 or used + room > width then
+      lines[#lines + 1] = {}
+      used = 0
+    end
+    used = used + room
+    table.insert(lines[#lines], { phrase[1] .. " ", phrase[2] })
+  end
+  return lines
 end
 
 ---@param chat agentchat.Chat
@@ -149,16 +177,17 @@ local function show(chat)
   local along = collect(chat, buf, function()
     M.along(chat)
   end)
-  local chunks = sentence(chat, along)
+  local win = vim.fn.win_findbuf(buf)[1]
+  local lines = wrapped(phrases(chat, along), win and api.nvim_win_get_width(win) or 40)
   api.nvim_buf_clear_namespace(buf, along_ns, 0, -1)
   for _, mark in ipairs(along.marks) do
     api.nvim_buf_set_extmark(buf, along_ns, mark[1], mark[2], { end_col = mark[3], hl_group = "AgentChatMention" })
   end
-  if #chunks > 0 then
-    api.nvim_buf_set_extmark(buf, along_ns, api.nvim_buf_line_count(buf) - 1, 0, { virt_lines = { chunks } })
+  if #lines > 0 then
+    api.nvim_buf_set_extmark(buf, along_ns, api.nvim_buf_line_count(buf) - 1, 0, { virt_lines = lines })
   end
-  if (#chunks > 0) ~= (chat.shows_along or false) then
-    chat.shows_along = #chunks > 0
+  if #lines ~= chat.lines_along then
+    chat.lines_along = #lines
     require("agentchat.layout").fit_prompt(chat)
   end
 end
