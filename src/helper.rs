@@ -14,8 +14,8 @@ use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
 use crate::core::effect::{Effect, GatherJob, MessageLevel, Show};
-use crate::core::event::{Departure, Event, TimerKey, UserAction};
-use crate::core::ids::{ChatId, ConnId, Millis};
+use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
+use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
 use crate::core::prompt::Found;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
@@ -207,6 +207,10 @@ impl Owner {
 
     /// Lets something happen, and does what the core wants done about it.
     fn happen(&mut self, event: Event) {
+        if let Event::Gone(conn, _) = &event {
+            self.connections.remove(conn);
+            self.files.forget(*conn);
+        }
         let now = self.now();
         let Some(core) = self.core.as_mut() else {
             tracing::warn!(?event, "something happened before hello");
@@ -249,11 +253,11 @@ impl Owner {
             }
             Effect::ReadFile(job, range) => {
                 let (files, request) = (self.files.clone(), job.request);
-                self.work(async move { Event::FileDone(request, files.read(job, range).await) });
+                self.file_work(request, async move { files.read(job, range).await });
             }
             Effect::WriteFile(job, content) => {
                 let (files, request) = (self.files.clone(), job.request);
-                self.work(async move { Event::FileDone(request, files.write(job, content).await) });
+                self.file_work(request, async move { files.write(job, content).await });
             }
             Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
@@ -282,24 +286,29 @@ impl Owner {
         let _ = self.finish.send(Finished::Work(event));
     }
 
-    /// Runs something in a task of its own. Should it panic, the request that it served is still answered.
-    fn work(&self, future: impl Future<Output = Event> + Send + 'static) {
+    /// Serves a file request in a task of its own. Should that panic, the request is answered all the same.
+    fn file_work(&self, request: OpenId, work: impl Future<Output = FileOutcome> + Send + 'static) {
         let finish = self.finish.clone();
+        let work = tokio::spawn(work);
         tokio::spawn(async move {
+            let outcome = work.await.unwrap_or_else(|_| FileOutcome::Failed("Internal error of the editor".to_owned()));
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(future.await));
+            let _ = finish.send(Finished::Work(Event::FileDone(request, outcome)));
         });
     }
 
     /// Looks up what a prompt mentions. Should that panic, the prompt is sent with links.
     fn gather(&self, job: GatherJob) {
-        let (files, chat, prompt, count) = (self.files.clone(), job.chat, job.prompt, job.sources.len());
-        self.work(async move {
-            let found = tokio::spawn(context::gather(files, job)).await.unwrap_or_else(|error| {
+        let (chat, prompt, count) = (job.chat, job.prompt, job.sources.len());
+        let finish = self.finish.clone();
+        let work = tokio::spawn(context::gather(self.files.clone(), job));
+        tokio::spawn(async move {
+            let found = work.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "looking up what a prompt mentions failed");
                 vec![Found::Failed("it could not be read, see `:AgentChat log`".to_owned()); count]
             });
-            Event::Gathered(chat, prompt, found)
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
         });
     }
 

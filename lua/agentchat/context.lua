@@ -157,7 +157,9 @@ M.specials = {
     parts = function(label)
       local buf = M.source()
       local first, last = selected_rows(buf)
-      return first and { lines_part(buf --[[@as integer]], label, first, last --[[@as integer]]) } or {}
+      return first and {
+        lines_part(buf --[[@as integer]], label, first, last --[[@as integer]]),
+      } or {}
     end,
     describe = function()
       local first, last = selected_rows(M.source())
@@ -291,8 +293,7 @@ local function add_mention(parts, mention, chat)
   end
   -- Whether there is such a file is found out by the helper; if not, it stays text.
   local path = mentions.path(mention.name, chat.cwd)
-  parts[#parts + 1] =
-    { type = "file", label = mention.label, path = path, first = mention.first, last = mention.last }
+  parts[#parts + 1] = { type = "file", label = mention.label, path = path, first = mention.first, last = mention.last }
 end
 
 --- The pieces of a prompt.

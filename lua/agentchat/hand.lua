@@ -110,10 +110,4 @@ function M.files_found(number, files)
   require("agentchat.completion").files_found(number, files)
 end
 
-for _, name in ipairs({ "file_stat", "file_lines", "file_edit", "file_wait" }) do
-  M[name] = function(...)
-    return require("agentchat.files")[name](...)
-  end
-end
-
 return M

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::tool_calls::{array, block, options, patch, short, text};
+use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
 use crate::core::ids::SessionId;
 use crate::core::message::{AgentCommand, AgentRequest, Answer, Choices, RpcError, Update, Usage};
 use crate::core::prompt::PromptCapabilities;
@@ -117,12 +117,11 @@ fn any_update(value: &Value) -> Update {
         "config_option_update" => array(value, "configOptions").map(|options| Update::Choices(choices(options))),
         "session_info_update" => Some(match value.get("title") {
             None => Update::Silent,
-            Some(title) => Update::Title(title.as_str().map(str::to_owned)),
+            Some(title) => Update::Title(title.as_str().map(|title| cut(title.to_owned(), LABEL))),
         }),
         "usage_update" => usage(value),
-        "available_commands_update" => {
-            array(value, "availableCommands").map(|commands| Update::Commands(commands.iter().filter_map(command).collect()))
-        }
+        "available_commands_update" => array(value, "availableCommands")
+            .map(|commands| Update::Commands(commands.iter().filter_map(command).collect())),
         // A subagent's state is no news of this session.
         "state_update" => Some(Update::Silent),
         _ => None,
@@ -287,12 +286,7 @@ pub fn error(raw: &RawValue) -> RpcError {
         Some(details) if !message.contains(&details) => format!("{message}: {details}"),
         _ => message,
     };
-    let message = if message.len() <= MAX_ERROR {
-        message
-    } else {
-        format!("{}…", &message[..message.floor_char_boundary(MAX_ERROR)])
-    };
-    RpcError { code: value.get("code").and_then(Value::as_i64), message }
+    RpcError { code: value.get("code").and_then(Value::as_i64), message: cut(message, MAX_ERROR) }
 }
 
 #[cfg(test)]

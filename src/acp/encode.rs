@@ -158,7 +158,10 @@ mod tests {
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"
         );
         assert_eq!(
-            text(call(CallId(3), &AgentCall::Prompt { session: SessionId::from("s"), blocks: vec![PromptBlock::Text("hi".into())] })),
+            text(call(
+                CallId(3),
+                &AgentCall::Prompt { session: SessionId::from("s"), blocks: vec![PromptBlock::Text("hi".into())] }
+            )),
             "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\",\"prompt\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n"
         );
         assert_eq!(

@@ -320,10 +320,7 @@ mod tests {
         let composed = compose(all, found, ALL, "it");
         assert_eq!(
             composed.notes,
-            [
-                "@diff does not go along: no repository.",
-                "big is too large to go along (3072 KiB): it goes as a link.",
-            ]
+            ["@diff does not go along: no repository.", "big is too large to go along (3072 KiB): it goes as a link.",]
         );
         assert_eq!(composed.blocks.len(), 2);
     }

@@ -187,8 +187,8 @@ impl State {
             // An agent may ask outside of a turn too.
             (None, Session::Ready(conn, session)) if self.is_asked(id) => {
                 let (conn, session) = (*conn, session.clone());
-                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
-                self.cancel_permissions(conn, &session);
+                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
+                self.cancel_permissions(id);
             }
             (None, _) => self.warn("Nothing is running."),
         }
@@ -206,9 +206,9 @@ impl State {
             self.settle_tool(id, &tool, ToolStatus::Cancelled);
         }
         if let Session::Ready(conn, session) = session {
-            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
-            self.cancel_permissions(conn, &session);
+            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
         }
+        self.cancel_permissions(id);
         let due = self.now.plus(self.config.timeouts.cancel_grace);
         self.effects.push(Effect::SetTimer(TimerKey::CancelGrace(id), due));
         self.touch(id);

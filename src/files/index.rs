@@ -1,7 +1,7 @@
 //! The files of a project by name, for completing them.
 
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -74,16 +74,13 @@ async fn file(files: &Files, path: &Path, lines: Option<(u64, u64)>, takes: Prom
     match edits::lines(&text, range.unwrap_or_default()) {
         Ok(part) if part.len() as u64 > MAX_TEXT => Found::TooLarge(part.len() as u64),
         Ok(part) => Found::Text(part.to_owned()),
-        Err(problem) => Found::Failed(problem.to_string()),
+        Err(problem) => Found::Failed(problem),
     }
 }
 
 fn look(path: &Path, wants_image: bool) -> std::io::Result<OnDisk> {
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        // A part of the path may be a file.
-        Err(_) => return Ok(OnDisk::Missing),
-    };
+    // Whatever the reason is: what cannot be looked at is not there for the user either.
+    let Ok(metadata) = fs::metadata(path) else { return Ok(OnDisk::Missing) };
     // Opening a FIFO would wait for whoever writes to it.
     if !metadata.is_file() {
         return Ok(OnDisk::Other);

@@ -68,7 +68,11 @@ struct InFlight {
 
 impl Chat {
     fn waits(&self) -> bool {
-        !self.view.is_clean() || self.status.is_some() || self.queued.is_some() || self.commands.is_some() || !self.after_rows.is_empty()
+        !self.view.is_clean()
+            || self.status.is_some()
+            || self.queued.is_some()
+            || self.commands.is_some()
+            || !self.after_rows.is_empty()
     }
 }
 

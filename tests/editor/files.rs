@@ -186,7 +186,7 @@ fn ways_out_through_links_and_dots_are_outside() {
 
 #[test]
 fn an_open_buffer_is_edited_as_little_as_possible_in_one_undo_step_and_saved() {
-    let old: String = (1..=40).map(|number| format!("line {number}\n")).collect();
+    let old = (1..=40).fold(String::new(), |text, number| text + &format!("line {number}\n"));
     let new = old.replace("line 3\n", "line three\n").replace("line 5\n", "line 5\nadded\n").replace("line 30\n", "");
     let (agent, editor) = at_work(&old, [gate("placed"), write_file("a.txt", &new)]);
     let code = r#"
@@ -476,4 +476,91 @@ fn a_file_that_is_not_loaded_is_written_in_its_place() {
     names.sort();
     assert_eq!(names, ["deep", "link.txt", "real.txt", "tool.sh"], "nothing else is left behind");
     assert_eq!(editor.lua("return vim.fn.bufnr('tool.sh')", json!([])), json!(-1), "no buffer is made for it");
+}
+
+#[test]
+fn a_buffer_with_bytes_that_are_no_text_is_refused_and_kept() {
+    let bytes = b"one\nbad \xff\xfe byte\nthree\n";
+    let setup = Setup::new().file("a.txt", bytes).arg("a.txt").init("vim.o.fileencodings = 'utf-8'");
+    let (agent, editor) =
+        at_work_with(setup, [gate("typed"), read_file("a.txt"), write_file("a.txt", "one\nTWO\nthree\n")]);
+    editor.command("edit ++enc=utf-8 ++bad=keep a.txt");
+    editor.input("Gotyped<Esc>");
+    editor.wait_screen("typed");
+    agent.open_gate("typed");
+    assert!(refusal(&agent, READ, 1).1.contains("UTF-8"));
+    refusal(&agent, WRITE, 1);
+    assert_eq!(editor.file("a.txt").unwrap(), bytes);
+    assert!(is_modified(&editor, "a.txt"));
+}
+
+#[test]
+fn a_failing_save_is_told_and_can_be_mended() {
+    let init = r#"
+    vim.api.nvim_create_autocmd("BufWriteCmd", { pattern = "a.txt", callback = function() error("no space left") end })
+    "#;
+    let setup = Setup::new().file("a.txt", "one\n").arg("a.txt").init(init);
+    let (agent, editor) = at_work_with(setup, [write_file("a.txt", "two\n")]);
+    let (_, message) = refusal(&agent, WRITE, 1);
+    assert!(message.contains("no space left"), "{message}");
+    assert_eq!(on_disk(&editor, "a.txt"), "one\n");
+    assert!(is_modified(&editor, "a.txt"));
+    editor.input("u");
+    editor.wait_until("the old text", |e| lines_of(e, "a.txt") == ["one"]);
+}
+
+#[test]
+fn names_with_special_characters_are_files_like_others() {
+    const NAME: &str = "a b[1]%#{x}$HOME 完.txt";
+    let setup = Setup::new().file(NAME, "one\n").arg(NAME);
+    let (agent, editor) = at_work_with(setup, [gate("typed"), read_file(NAME), write_file(NAME, "typed\none\ntwo\n")]);
+    editor.input("Otyped<Esc>");
+    editor.wait_screen("typed");
+    agent.open_gate("typed");
+    assert_eq!(content(&agent, 1), "typed\none\n");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, NAME), "typed\none\ntwo\n");
+}
+
+#[test]
+fn another_window_on_the_buffer_keeps_its_place() {
+    let old = (1..=60).fold(String::new(), |text, number| text + &format!("line {number}\n"));
+    let new = old.replace("line 2\n", "line 2\nadded\nadded\n");
+    let (agent, editor) = at_work(&old, [gate("placed"), write_file("a.txt", &new)]);
+    let code = "vim.cmd('split') vim.cmd('normal! 50Gzt') vim.cmd('wincmd p') vim.cmd('normal! 40Gzt')";
+    editor.lua(code, json!([]));
+    agent.open_gate("placed");
+    written(&agent, 1);
+    let code = r#"
+    local found = {}
+    for _, win in ipairs(vim.fn.win_findbuf(vim.fn.bufnr("a.txt"))) do
+      table.insert(found, vim.api.nvim_win_get_cursor(win)[1])
+      table.insert(found, vim.fn.line("w0", win))
+    end
+    table.sort(found)
+    return found
+    "#;
+    assert_eq!(editor.lua(code, json!([])), json!([42, 42, 52, 52]));
+}
+
+#[test]
+fn an_empty_file_and_an_empty_line_are_told_apart() {
+    for (old, new) in [("text\n", ""), ("text\n", "\n"), ("", "text\n"), ("\n", "")] {
+        let (agent, editor) = at_work(old, [read_with("a.txt", &json!({})), write_file("a.txt", new)]);
+        assert_eq!(content(&agent, 1), old);
+        written(&agent, 1);
+        let path = editor.project().join("a.txt");
+        assert_eq!(fs::read_to_string(&path).unwrap(), new, "{old:?} to {new:?}");
+    }
+}
+
+#[test]
+fn unsaved_emptiness_is_read_as_the_user_would_save_it() {
+    for (lines, text) in [("{''}", "\n"), ("{}", "")] {
+        let (agent, editor) = at_work("text\n", [gate("emptied"), read_with("a.txt", &json!({}))]);
+        editor.lua(&format!("vim.api.nvim_buf_set_lines(vim.fn.bufnr('a.txt'), 0, -1, true, {lines})"), json!([]));
+        let saved_as = editor.lua("vim.cmd('silent write! copy.txt') return vim.fn.readblob('copy.txt')", json!([]));
+        agent.open_gate("emptied");
+        assert_eq!(content(&agent, 1), saved_as.as_str().unwrap_or(text), "{lines}");
+    }
 }

@@ -7,6 +7,7 @@
 mod support;
 
 mod chat;
+mod commands;
 mod conversation;
 mod files;
 mod framing;
@@ -15,6 +16,7 @@ mod helper_life;
 mod interrupt;
 mod load;
 mod messages;
+mod moments;
 mod order;
 mod permissions;
 mod prompting;
@@ -23,4 +25,5 @@ mod recordings;
 mod replay;
 mod scripted_agent;
 mod start;
+mod tour;
 mod windows;

@@ -158,8 +158,7 @@ fn several_requests_are_shown_one_after_the_other() {
     editor.wait_screen("(1 of 3)");
     assert_eq!(editor.status()["permissions"], json!(3));
     wait_readable(&editor, "First thing");
-    editor.command("AgentChat allow");
-    editor.command("AgentChat allow");
+    editor.lua("vim.cmd('AgentChat allow') vim.cmd('AgentChat allow')", json!([]));
     wait_readable(&editor, "Second thing");
     assert_eq!(agent.answers(ASK).len(), 1, "the second was too new for the same key");
     editor.command("AgentChat deny");

@@ -60,8 +60,7 @@ fn an_agent_that_takes_everything_gets_texts_and_images() {
     editor.wait_screen("with 3 files, 1 image");
     editor.input("<C-s>");
     let text = |text: &str| json!({ "type": "text", "text": text });
-    let resource =
-        |uri: String, text: &str| json!({ "type": "resource", "resource": { "uri": uri, "text": text } });
+    let resource = |uri: String, text: &str| json!({ "type": "resource", "resource": { "uri": uri, "text": text } });
     assert_eq!(
         nth_prompt(&agent, 1),
         [
@@ -366,9 +365,12 @@ fn the_path_of_an_image_that_is_dragged_in_becomes_a_mention() {
 #[test]
 fn the_clipboards_image_is_pasted_without_waiting() {
     let agent = ScriptedAgent::new(&takes(true, true));
-    let editor = Editor::start(setup(&agent).env("WAYLAND_DISPLAY", "none").env("DISPLAY", "").init(
-        "vim.env.PATH = vim.fn.getcwd() .. '/bin:' .. vim.env.PATH",
-    ));
+    let editor = Editor::start(
+        setup(&agent)
+            .env("WAYLAND_DISPLAY", "none")
+            .env("DISPLAY", "")
+            .init("vim.env.PATH = vim.fn.getcwd() .. '/bin:' .. vim.env.PATH"),
+    );
     let program = editor.project().join("bin/wl-paste");
     fs::create_dir_all(editor.project().join("bin")).unwrap();
     fs::write(&program, "#!/bin/sh\nuntil [ -e go ]; do sleep 0.01; done\ncat i.png\n").unwrap();

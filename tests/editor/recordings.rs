@@ -164,7 +164,11 @@ impl Client {
             Some("session/prompt") => {
                 self.prompts += 1;
                 let id = PromptId(self.prompts);
-                self.happen(Event::User(UserAction::Prompt { chat: CHAT, id, parts: vec![PromptPart::Text("prompt".into())] }));
+                self.happen(Event::User(UserAction::Prompt {
+                    chat: CHAT,
+                    id,
+                    parts: vec![PromptPart::Text("prompt".into())],
+                }));
             }
             Some("session/cancel") => self.happen(Event::User(UserAction::Cancel(CHAT))),
             None => {

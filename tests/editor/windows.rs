@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::chat::{self, enter, enter_code, prompt_text, prompts, wait_prompt_text, window, windows};
-use crate::support::scenario::{Scenario, chunk, end_turn, gate, repeat};
+use crate::support::scenario::{Scenario, chunk, end_turn, gate, repeat, update};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 #[test]
@@ -409,4 +409,71 @@ fn the_filetype_is_set_before_the_window_opens() {
         !seen.is_empty() && seen.iter().all(|filetype| filetype.as_str().unwrap().starts_with("agentchat")),
         "{seen:?}"
     );
+}
+
+#[test]
+fn a_chat_whose_tab_page_was_closed_is_shown_in_the_next_one() {
+    let (agent, editor) = streaming();
+    editor.command("tabnew");
+    editor.command("1tabclose");
+    agent.open_gate("more");
+    agent.open_gate("most");
+    editor.wait_transcript("most 99");
+    editor.command("AgentChat");
+    assert!(chat::is_open(&editor));
+    assert_eq!(streamed(&editor), all_of_the_stream());
+    assert_eq!(agent.pids().len(), 1);
+    editor.wait_state("idle");
+}
+
+#[test]
+fn a_prompt_by_command_leaves_the_user_where_they_are() {
+    let (agent, editor) = chat::start(&Scenario::new(), Setup::new().file("a.txt", "text of a\n").arg("a.txt"));
+    let before = windows(&editor).into_iter().find(|window| window.current).unwrap().id;
+    editor.input(":AgentChat prompt do it<CR>");
+    agent.wait_received("session/prompt", 1);
+    assert!(chat::is_open(&editor));
+    assert_eq!(windows(&editor).into_iter().find(|window| window.current).unwrap().id, before);
+    assert_eq!(prompts(&agent), ["do it"]);
+}
+
+#[test]
+fn what_an_agent_calls_itself_cannot_run_code_in_the_bar() {
+    let title = "50% %{execute('let g:ran = 1')} %#Error# \u{1b}[31m\nend";
+    let scenario = Scenario::new()
+        .on_prompt([update(json!({ "sessionUpdate": "session_info_update", "title": title })), end_turn()]);
+    let (_agent, editor) = chat::open(&scenario, Setup::new().size(200, 40));
+    editor.prompt("go");
+    editor.wait_until("the title in the bar", |e| chat::winbar(e).contains("50% %{execute("));
+    assert!(chat::winbar(&editor).contains("%#Error#"));
+    editor.command("redraw!");
+    assert_eq!(editor.lua("return vim.g.ran == nil", json!([])), json!(true));
+}
+
+#[test]
+fn on_a_tiny_screen_the_chat_opens_or_says_that_it_cannot() {
+    for (columns, rows) in [(20, 6), (12, 12), (30, 10)] {
+        let (agent, editor) = chat::start(&Scenario::new(), Setup::new().size(columns, rows));
+        editor.input(":AgentChat<CR>");
+        editor.wait_until("the chat, or a message", |e| {
+            !e.is_blocked() && (chat::is_open(e) || e.messages().contains("agentch"))
+        });
+        editor.prompt("go");
+        agent.wait_received("session/prompt", 1);
+        editor.input(":AgentChat close<CR>");
+        editor.wait_until("one window", |e| windows(e).len() == 1);
+    }
+}
+
+#[test]
+fn a_resized_screen_keeps_the_chat_whole() {
+    let (agent, editor) = streaming();
+    for (columns, rows) in [(80, 24), (200, 50), (120, 40)] {
+        editor.request("nvim_ui_try_resize", &json!([columns, rows]));
+        editor.wait_until("the new size", |e| e.lua("return vim.o.columns", json!([])) == json!(columns));
+        assert!(chat::is_open(&editor));
+        assert!(window(&editor, "agentchat_prompt").unwrap().height <= 10);
+    }
+    agent.open_gate("more");
+    editor.wait_screen("more 99");
 }

@@ -248,7 +248,7 @@ impl Outside {
             AgentCall::Initialize => Answer::Initialized {
                 protocol_version: 1,
                 agent_name: None,
-                takes: PromptCapabilities { image: true, embedded_context: self.counter % 2 == 0 },
+                takes: PromptCapabilities { image: true, embedded_context: self.counter.is_multiple_of(2) },
             },
             AgentCall::NewSession { .. } => {
                 let session = SessionId(Arc::from(format!("s{}", self.counter)));

@@ -75,7 +75,10 @@ impl World {
     /// The agent's process runs, and answers `initialize`.
     pub(super) fn initialized(&mut self) {
         self.happen(Event::Spawned(CONN));
-        self.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: None, takes: PromptCapabilities::default() });
+        self.answer(
+            "initialize",
+            Answer::Initialized { protocol_version: 1, agent_name: None, takes: PromptCapabilities::default() },
+        );
     }
 
     /// The agent answers `session/new`.
