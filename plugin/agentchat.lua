@@ -8,6 +8,7 @@ vim.api.nvim_create_user_command("AgentChat", function(opts)
 end, {
   nargs = "*",
   range = true,
+  bang = true,
   desc = "Talk to a coding agent",
   complete = function(...)
     return require("agentchat.command").complete(...)
@@ -20,6 +21,7 @@ local plugs = {
   ["agentchat-allow"] = "require('agentchat.permission').decide('allow')",
   ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
   ["agentchat-permission"] = "require('agentchat.permission').show()",
+  ["agentchat-paste-image"] = "require('agentchat.paste').image()",
   ["agentchat-take-back"] = "require('agentchat.prompt').take_back_current()",
 }
 for name, call in pairs(plugs) do

@@ -9,19 +9,25 @@ use std::time::{Duration, Instant};
 
 use nvim_rs::Neovim;
 use rmpv::Value;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
-use crate::core::effect::{Effect, MessageLevel, Show};
-use crate::core::event::{Departure, Event, TimerKey, UserAction};
-use crate::core::ids::{ChatId, ConnId, Millis};
+use crate::core::effect::{Effect, GatherJob, MessageLevel, Show};
+use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
+use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
+use crate::core::prompt::Found;
+use crate::core::transcript::Entry;
 use crate::core::{State, step};
+use crate::files::finder::{Finder, Wanted};
 use crate::nvim::channel::{self, Nvim};
+use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
-use crate::nvim::incoming::{FromLua, Hello, Incoming};
+use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
+use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
@@ -69,9 +75,29 @@ async fn terminated() {
     std::future::pending::<()>().await;
 }
 
+/// Writes a file that is not there yet, or may be replaced; what to tell the user about it.
+async fn export_to(wanted: &Export, text: String) -> (MessageLevel, String) {
+    let path = wanted.path.display();
+    let mut options = tokio::fs::OpenOptions::new();
+    options.write(true).create(wanted.replace).truncate(wanted.replace).create_new(!wanted.replace);
+    let written = async {
+        let mut file = options.open(&wanted.path).await?;
+        file.write_all(text.as_bytes()).await?;
+        file.flush().await
+    };
+    match written.await {
+        Ok(()) => (MessageLevel::Info, format!("The conversation is in {path}.")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            (MessageLevel::Error, format!("{path} exists; `:AgentChat! export {path}` replaces it."))
+        }
+        Err(error) => (MessageLevel::Error, format!("{path} cannot be written ({error}); name another file.")),
+    }
+}
+
 struct Owner {
     nvim: Nvim,
     files: Files,
+    finder: Finder,
     start: Instant,
     core: Option<State>,
     settings: Settings,
@@ -89,6 +115,7 @@ struct Owner {
 enum Finished {
     Frame(Result<Value, hand::HandError>),
     Work(Event),
+    Told(MessageLevel, String),
 }
 
 impl Owner {
@@ -97,6 +124,7 @@ impl Owner {
         let (finish, finished) = mpsc::unbounded_channel();
         Self {
             files: Files::new(nvim.clone()),
+            finder: Finder::default(),
             nvim,
             start: Instant::now(),
             core: None,
@@ -140,6 +168,7 @@ impl Owner {
                 Some(finished) = self.finished.recv() => match finished {
                     Finished::Frame(result) => self.frame_answered(result),
                     Finished::Work(event) => self.happen(event),
+                    Finished::Told(level, text) => self.frames.show(Show::Message(level, text)),
                 },
                 Some(batch) = self.from_agents.recv() => batch.into_iter().for_each(|event| self.happen(event)),
                 () = async {
@@ -171,8 +200,32 @@ impl Owner {
             FromLua::Action(action) => self.happen(Event::User(action)),
             FromLua::Resync(chat) => self.frames.resync(chat),
             FromLua::View(chat, rows) => self.frames.see(chat, rows),
+            FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
+            FromLua::Export(chat, wanted) => self.export(chat, wanted),
+            FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileFree(_) => self.files.freed(),
         }
+    }
+
+    fn inspect(&mut self, chat: ChatId, entry: usize) {
+        let transcript = self.core.as_ref().and_then(|core| core.transcript(chat));
+        if let Some(Entry::Tool(call)) = transcript.and_then(|transcript| transcript.entries().get(entry)) {
+            let (title, lines) = inspect::lines(call);
+            self.frames.inspect(chat, entry, title, lines);
+        }
+    }
+
+    /// Writes a transcript to a file and tells the user how it went.
+    fn export(&mut self, chat: ChatId, wanted: Export) {
+        let Some(core) = &self.core else { return };
+        let (Some(transcript), Some(cwd)) = (core.transcript(chat), core.cwd(chat)) else { return };
+        let text = export::markdown(&wanted.title, transcript, cwd);
+        let finish = self.finish.clone();
+        tokio::spawn(async move {
+            let (level, text) = export_to(&wanted, text).await;
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Told(level, text));
+        });
     }
 
     fn hello(&mut self, hello: Hello) {
@@ -202,6 +255,10 @@ impl Owner {
 
     /// Lets something happen, and does what the core wants done about it.
     fn happen(&mut self, event: Event) {
+        if let Event::Gone(conn, _) = &event {
+            self.connections.remove(conn);
+            self.files.forget(*conn);
+        }
         let now = self.now();
         let Some(core) = self.core.as_mut() else {
             tracing::warn!(?event, "something happened before hello");
@@ -244,12 +301,13 @@ impl Owner {
             }
             Effect::ReadFile(job, range) => {
                 let (files, request) = (self.files.clone(), job.request);
-                self.work(async move { Event::FileDone(request, files.read(job, range).await) });
+                self.file_work(request, async move { files.read(job, range).await });
             }
             Effect::WriteFile(job, content) => {
                 let (files, request) = (self.files.clone(), job.request);
-                self.work(async move { Event::FileDone(request, files.write(job, content).await) });
+                self.file_work(request, async move { files.write(job, content).await });
             }
+            Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
             }
@@ -276,12 +334,41 @@ impl Owner {
         let _ = self.finish.send(Finished::Work(event));
     }
 
-    /// Runs something in a task of its own. Should it panic, the request that it served is still answered.
-    fn work(&self, future: impl Future<Output = Event> + Send + 'static) {
+    /// Serves a file request in a task of its own. Should that panic, the request is answered all the same.
+    fn file_work(&self, request: OpenId, work: impl Future<Output = FileOutcome> + Send + 'static) {
         let finish = self.finish.clone();
+        let work = tokio::spawn(work);
         tokio::spawn(async move {
+            let outcome = work.await.unwrap_or_else(|_| FileOutcome::Failed("Internal error of the editor".to_owned()));
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(future.await));
+            let _ = finish.send(Finished::Work(Event::FileDone(request, outcome)));
+        });
+    }
+
+    /// Looks up what a prompt mentions. Should that panic, the prompt is sent with links.
+    fn gather(&self, job: GatherJob) {
+        let (chat, prompt, count) = (job.chat, job.prompt, job.sources.len());
+        let finish = self.finish.clone();
+        let work = tokio::spawn(context::gather(self.files.clone(), job));
+        tokio::spawn(async move {
+            let found = work.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "looking up what a prompt mentions failed");
+                vec![Found::Failed("it could not be read, see `:AgentChat log`".to_owned()); count]
+            });
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
+        });
+    }
+
+    /// Answers in a call of its own: it is for whoever is typing now, and does not wait for rows.
+    fn find_files(&self, id: u64, wanted: Wanted) {
+        let (finder, nvim) = (self.finder.clone(), self.nvim.clone());
+        tokio::spawn(async move {
+            let Some(found) = finder.find(wanted).await else { return };
+            let found = Value::Array(found.into_iter().map(Value::from).collect());
+            if let Err(error) = hand::ask(&nvim, HAND, "files_found", vec![id.into(), found]).await {
+                tracing::warn!(%error, "found files could not be shown");
+            }
         });
     }
 

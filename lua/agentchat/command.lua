@@ -2,7 +2,8 @@
 
 ---@class agentchat.Subcommand
 ---@field run fun(args: string, opts: vim.api.keyset.create_user_command.command_args)
----@field complete? fun(): string[]
+---@field complete? fun(lead: string): string[]
+---@field bang? boolean whether it knows `:AgentChat!`
 ---@field takes "nothing"|"argument"|"text"
 
 local M = {}
@@ -40,24 +41,22 @@ local function option_ids(prefix)
   end
 end
 
---- The lines of a command's range as context for the agent.
----@param opts vim.api.keyset.create_user_command.command_args
----@return { type: "text", text: string }
-local function range_block(opts)
-  local lines = vim.api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
-  local name = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(0), ":.")
-  local fence = "```"
-  for _, line in ipairs(lines) do
-    local run = line:match("^%s*(`+)")
-    if run and #run >= #fence then
-      fence = run .. "`"
-    end
+--- The file names that may be added.
+---@param lead string
+---@return string[]
+local function file_names(lead)
+  return vim.fn.getcompletion(lead, "file")
+end
+
+--- File names with wildcards, `~` and `%` replaced, unless a file has that very name.
+---@param names string[]
+---@return string[]
+local function expanded(names)
+  local files = {}
+  for _, name in ipairs(names) do
+    vim.list_extend(files, vim.uv.fs_stat(name) and { name } or vim.fn.expand(name, false, true))
   end
-  local head = ("%s, lines %d to %d:"):format(name ~= "" and name or "An unnamed buffer", opts.line1, opts.line2)
-  local text = { head, fence .. vim.bo.filetype }
-  vim.list_extend(text, lines)
-  text[#text + 1] = fence
-  return { type = "text", text = table.concat(text, "\n") }
+  return files
 end
 
 ---@param name string
@@ -122,11 +121,20 @@ M.subcommands = {
         require("agentchat.message").show("error", ":AgentChat prompt needs a text")
         return
       end
-      local blocks = { { type = "text", text = args } }
+      chat().prompt(args, opts.range > 0 and { range = { opts.line1, opts.line2 } } or nil)
+    end,
+  },
+  add = {
+    takes = "text",
+    complete = file_names,
+    run = function(args, opts)
       if opts.range > 0 then
-        blocks[2] = range_block(opts)
+        chat().add({ first = opts.line1, last = opts.line2 })
       end
-      chat().prompt(blocks)
+      local files = expanded(vim.list_slice(opts.fargs, 2))
+      if #files > 0 or opts.range == 0 then
+        chat().add(unpack(files))
+      end
     end,
   },
   cancel = {
@@ -162,6 +170,16 @@ M.subcommands = {
       chat().restart()
     end,
   },
+  export = {
+    takes = "text",
+    bang = true,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, "file")
+    end,
+    run = function(args, opts)
+      require("agentchat.export").run(given(args), opts.bang)
+    end,
+  },
   log = {
     takes = "nothing",
     run = function()
@@ -184,6 +202,8 @@ function M.run(opts)
     local names = vim.tbl_keys(M.subcommands)
     table.sort(names)
     message.show("error", ("there is no :AgentChat %s; there are %s"):format(name, table.concat(names, ", ")))
+  elseif opts.bang and not subcommand.bang then
+    message.show("error", (":AgentChat %s takes no !"):format(name))
   elseif subcommand.takes == "nothing" and args ~= "" then
     message.show("error", (":AgentChat %s takes no argument"):format(name))
   elseif subcommand.takes == "argument" and args:find("%s") then
@@ -205,7 +225,7 @@ function M.complete(lead, line, cursor)
   local candidates
   if name then
     local subcommand = M.subcommands[name]
-    candidates = subcommand and subcommand.complete and subcommand.complete() or {}
+    candidates = subcommand and subcommand.complete and subcommand.complete(lead) or {}
   else
     candidates = vim.tbl_keys(M.subcommands)
     table.sort(candidates)

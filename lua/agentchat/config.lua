@@ -11,7 +11,9 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes? integer
+---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field completion? { autotrigger?: boolean }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -19,7 +21,9 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes integer
+---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field completion { autotrigger: boolean }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -60,6 +64,7 @@ M.schema = {
     check = positive_integer,
     doc = "The longest message of an agent that is read, in bytes.",
   },
+  { key = "winbar", type = "boolean", default = true, doc = "Whether the transcript has a bar with the chat's state." },
   {
     key = "timeouts.spawn",
     type = "number",
@@ -87,6 +92,12 @@ M.schema = {
     default = 10000,
     check = positive_integer,
     doc = "Milliseconds in which a cancelled turn may end by itself.",
+  },
+  {
+    key = "completion.autotrigger",
+    type = "boolean",
+    default = true,
+    doc = "Whether `/` and `@` in the prompt show completions by themselves.",
   },
   {
     key = "layout.width",

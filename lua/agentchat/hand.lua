@@ -24,12 +24,16 @@ function handlers.rows(item, answer)
   if not chat then
     return
   end
-  local tick = require("agentchat.transcript").apply(chat, item[3], item[4])
+  local tick = require("agentchat.transcript").apply(chat, item[3], item[4], item[5])
   if tick then
     answer.ticks[tostring(chat.id)] = tick
   else
     answer.stale[#answer.stale + 1] = chat.id
   end
+end
+
+function handlers.inspect(item)
+  require("agentchat.inspect").receive(item[2], item[3], item[4], item[5], item[6])
 end
 
 function handlers.status(item)
@@ -46,6 +50,13 @@ end
 
 function handlers.queued(item)
   require("agentchat.prompt").queued(item[2], item[3])
+end
+
+function handlers.commands(item)
+  local chat = require("agentchat.chats").get(item[2])
+  if chat then
+    chat.commands = without_nil(item[3])
+  end
 end
 
 function handlers.event(item)
@@ -96,10 +107,11 @@ function M.ready(info)
   require("agentchat.helper").ready(without_nil(info))
 end
 
-for _, name in ipairs({ "file_stat", "file_lines", "file_edit", "file_wait" }) do
-  M[name] = function(...)
-    return require("agentchat.files")[name](...)
-  end
+--- The answer to `find_files`.
+---@param number integer
+---@param files string[]
+function M.files_found(number, files)
+  require("agentchat.completion").files_found(number, files)
 end
 
 return M

@@ -41,7 +41,10 @@ function M.start(chat)
     return
   end
   local helper = require("agentchat.helper")
-  helper.ensure()
+  if helper.state == "stopped" then
+    -- Starting a process takes longer than drawing the windows: those come first.
+    vim.schedule(helper.ensure)
+  end
   if helper.state == "failed" then
     chat.status.state, chat.status.error = "failed", helper.error
     require("agentchat.status").show_hint(chat)

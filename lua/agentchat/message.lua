@@ -30,7 +30,9 @@ end
 
 --- Whether `vim.notify` is Neovim's own, which writes to the message area.
 local function is_default_notify()
-  return debug.getinfo(vim.notify, "S").source:find("@?vim/_") ~= nil
+  local source = debug.getinfo(vim.notify, "S").source
+  -- 0.12 has Neovim's own Lua without the names of its files.
+  return vim.startswith(source, "@vim/_") or source == "?" or source == "=?"
 end
 
 local shown_now = false

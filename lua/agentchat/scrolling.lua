@@ -19,6 +19,7 @@ local MAX_SEEN = 300
 
 ---@class agentchat.Scrolling
 ---@field detached table<integer, boolean> windows that stay although their cursor is in the last line
+---@field held table<integer, integer> row of the cursor in windows that follow again once they may be moved
 ---@field bottom table<integer, integer> the last row that each window showed when it was drawn, 1-based
 ---@field followed integer rows at the end that the helper highlights without being asked
 ---@field seen table<integer, [integer, integer]> rows that were asked for, by window: the first, the one after the last
@@ -53,7 +54,11 @@ end
 ---@param win integer
 ---@return boolean
 local function may_move(win)
-  return win ~= api.nvim_get_current_win() or api.nvim_get_mode().mode == "n"
+  if win ~= api.nvim_get_current_win() then
+    return true
+  end
+  local mode = api.nvim_get_mode().mode
+  return mode == "n" or mode == "c"
 end
 
 --- The windows of a buffer; some may be in neither list.
@@ -64,9 +69,14 @@ function M.windows(buf)
   local state = states[buf]
   local following, others = {}, {}
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if not is_in_last_line(win, buf) then
+    local row = api.nvim_win_get_cursor(win)[1]
+    local at_end = is_in_last_line(win, buf) or state.held[win] == row
+    state.held[win] = nil
+    if not at_end then
       others[#others + 1] = win
-    elseif may_move(win) and not (state and state.detached[win]) then
+    elseif not may_move(win) then
+      state.held[win] = row
+    elseif not state.detached[win] then
       following[#following + 1] = win
     end
   end
@@ -155,7 +165,7 @@ api.nvim_set_decoration_provider(api.nvim_create_namespace("agentchat.view"), {
 ---@param buf integer
 ---@param group integer for autocommands
 function M.own(buf, group)
-  states[buf] = { detached = {}, bottom = {}, followed = FOLLOWED, seen = {} }
+  states[buf] = { detached = {}, held = {}, bottom = {}, followed = FOLLOWED, seen = {} }
   api.nvim_create_autocmd("WinScrolled", {
     group = group,
     callback = function()
@@ -180,7 +190,7 @@ function M.own(buf, group)
       local win = tonumber(event.match)
       local state = states[buf]
       if win and state then
-        state.detached[win], state.bottom[win], state.seen[win] = nil, nil, nil
+        state.detached[win], state.held[win], state.bottom[win], state.seen[win] = nil, nil, nil, nil
       end
     end,
   })

@@ -4,13 +4,12 @@ local M = {}
 
 local api = vim.api
 local scrolling = require("agentchat.scrolling")
+local textlock = require("agentchat.textlock")
 local chat_ns = api.nvim_create_namespace("agentchat.chat")
 local hint_ns = api.nvim_create_namespace("agentchat.hint")
 
 --- Highlights of whole lines are below those within them, and above what 'syntax' or tree-sitter might bring.
 local BLOCK_PRIORITY, INLINE_PRIORITY = 110, 120
---- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
-local LOCKED_RETRY = 50
 
 ---@class agentchat.TranscriptState
 ---@field returned integer the tick that the helper was told last
@@ -41,8 +40,10 @@ local function own(chat, buf)
   local options = vim.bo[buf]
   options.undolevels = -1
   options.modifiable = false
+  require("agentchat.keys").map_transcript(buf)
   options.filetype = "agentchat"
   local group = api.nvim_create_augroup("agentchat.transcript." .. buf, {})
+  require("agentchat.folds").own(buf, group)
   api.nvim_create_autocmd("BufUnload", {
     group = group,
     buffer = buf,
@@ -50,6 +51,7 @@ local function own(chat, buf)
       states[buf] = nil
       require("agentchat.code").forget(buf)
       scrolling.forget(buf)
+      require("agentchat.folds").disown(buf)
       api.nvim_del_augroup_by_id(group)
       vim.schedule(require("agentchat.lifecycle").sweep)
     end,
@@ -101,6 +103,7 @@ function M.put_aside(chat)
   end
   states[old] = nil
   scrolling.forget(old)
+  require("agentchat.folds").disown(old)
   pcall(api.nvim_del_augroup_by_name, "agentchat.transcript." .. old)
   api.nvim_buf_clear_namespace(old, hint_ns, 0, -1)
   require("agentchat.chats").rename_buffer(old, ("%s/ended-%d"):format(M.name(chat), old))
@@ -202,13 +205,19 @@ end
 ---@param state agentchat.TranscriptState
 ---@param from_scratch boolean
 ---@param ops table[]
-local function change(buf, state, from_scratch, ops)
+---@param marks? table[]
+local function change(buf, state, from_scratch, ops, marks)
+  local folds = require("agentchat.folds")
   local following, others = scrolling.windows(buf)
   if from_scratch then
     for _, win in ipairs(others) do
       state.views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
     end
   end
+  if from_scratch then
+    folds.clear(buf)
+  end
+  local were_open = marks and folds.states(buf, marks)
   api.nvim_set_option_value("modifiable", true, { buf = buf })
   local ok, reason = pcall(function()
     if from_scratch then
@@ -224,12 +233,14 @@ local function change(buf, state, from_scratch, ops)
   if not ok then
     error(reason, 0)
   end
+  local collapsed = marks and folds.apply(buf, marks, were_open, following) or {}
   local last = api.nvim_buf_line_count(buf)
   for _, win in ipairs(following) do
     if not state.views[win] then
       scrolling.to_end(win, buf)
     end
   end
+  folds.fill(collapsed)
   for win, view in pairs(state.views) do
     if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= buf then
       state.views[win] = nil
@@ -240,11 +251,6 @@ local function change(buf, state, from_scratch, ops)
       end)
     end
   end
-end
-
----@param reason any
-local function is_locked(reason)
-  return type(reason) == "string" and reason:find("E565", 1, true) ~= nil
 end
 
 --- Applies what waited for the text lock to end, or waits on.
@@ -261,9 +267,9 @@ local function retry_later(chat, buf)
       local fresh = item.from_scratch or api.nvim_buf_get_changedtick(buf) == state.actual
       local ok, reason = pcall(function()
         assert(fresh, "the text was changed meanwhile")
-        change(buf, state, item.from_scratch, item.ops)
+        change(buf, state, item.from_scratch, item.ops, item.marks)
       end)
-      if not ok and is_locked(reason) then
+      if not ok and textlock.is_locked(reason) then
         return retry_later(chat, buf)
       elseif not ok then
         state.backlog = {}
@@ -273,15 +279,16 @@ local function retry_later(chat, buf)
       state.actual = api.nvim_buf_get_changedtick(buf)
       table.remove(state.backlog, 1)
     end
-  end, LOCKED_RETRY)
+  end, textlock.RETRY)
 end
 
 --- Applies one rows item.
 ---@param chat agentchat.Chat
 ---@param base integer what the previous call returned; 0 starts from an empty buffer
 ---@param ops table[] doc/architecture.md, "Row operations"
+---@param marks? table[] "Marks" there
 ---@return integer? tick what the next item's `base` must be; nil when the buffer is not what the helper thinks
-function M.apply(chat, base, ops)
+function M.apply(chat, base, ops, marks)
   local buf = chat.transcript
   local state = buf and api.nvim_buf_is_loaded(buf) and states[buf]
   if not state then
@@ -307,10 +314,10 @@ function M.apply(chat, base, ops)
   end
   local ok, reason = true, nil
   if not waits then
-    ok, reason = pcall(change, buf, state, from_scratch, ops)
+    ok, reason = pcall(change, buf, state, from_scratch, ops, marks)
   end
-  if waits or (not ok and is_locked(reason)) then
-    state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops }
+  if waits or (not ok and textlock.is_locked(reason)) then
+    state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops, marks = marks }
     if not waits then
       retry_later(chat, buf)
     end
@@ -330,6 +337,35 @@ function M.apply(chat, base, ops)
   return state.returned
 end
 
+--- Virtual lines do not wrap by themselves.
+---@param lines string[]
+---@param width integer columns
+---@return string[]
+local function wrapped(lines, width)
+  local result = {}
+  for _, line in ipairs(lines) do
+    local row = ""
+    for word in line:gmatch("%s*%S+") do
+      if row ~= "" and vim.fn.strdisplaywidth(row .. word) > width then
+        result[#result + 1] = row
+        word = vim.trim(word)
+        row = ""
+      end
+      row = row .. word
+    end
+    result[#result + 1] = row
+  end
+  return result
+end
+
+---@param buf integer
+---@return integer columns that a hint may take: those of the window that shows the transcript, or will
+local function hint_width(buf)
+  local win = vim.fn.win_findbuf(buf)[1]
+  local share = require("agentchat.config").get().layout.width
+  return win and api.nvim_win_get_width(win) or math.floor(vim.o.columns * share)
+end
+
 --- Shows lines below the text that are not part of it; nil removes them.
 ---@param chat agentchat.Chat
 ---@param lines? string[]
@@ -345,6 +381,7 @@ function M.hint(chat, lines, group)
   if not lines then
     return
   end
+  lines = wrapped(lines, hint_width(buf))
   local last = api.nvim_buf_line_count(buf) - 1
   local mark = {}
   if last == 0 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then

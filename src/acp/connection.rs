@@ -44,6 +44,10 @@ const STDERR_SHOWN: usize = 20;
 const STDERR_LINE: usize = 2000;
 /// How long an agent may take to end after we asked; it is killed then.
 const STOP_GRACE: Duration = Duration::from_secs(1);
+/// How long an agent that is to end may take to read our last answers.
+const FLUSH: Duration = Duration::from_millis(200);
+/// How often it is looked whether it did.
+const FLUSH_STEP: Duration = Duration::from_millis(5);
 /// How long the rest of an ended agent's output is waited for.
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -91,8 +95,9 @@ impl Connection {
             writer: tokio::spawn(write(stdin, to_write, Arc::clone(&unwritten)).instrument(context.clone())),
             stderr: tokio::spawn(keep_tail(stderr, Arc::clone(&tail)).instrument(context.clone())),
         };
+        let still_unwritten = Arc::clone(&unwritten);
         let life = async move {
-            let how = live(process, parts, stopped).await;
+            let how = live(process, parts, stopped, &still_unwritten).await;
             tracing::info!(how, "ended");
             let lines: Vec<String> = tail.lock().iter().rev().take(STDERR_SHOWN).rev().cloned().collect();
             let gone = Event::Gone(conn, Departure::Ended { how, stderr: lines });
@@ -156,7 +161,12 @@ struct Parts {
 }
 
 /// Lives with the process until it is gone, and says how it ended.
-async fn live(mut process: AgentProcess, mut parts: Parts, stopped: oneshot::Receiver<&'static str>) -> String {
+async fn live(
+    mut process: AgentProcess,
+    mut parts: Parts,
+    stopped: oneshot::Receiver<&'static str>,
+    unwritten: &AtomicUsize,
+) -> String {
     enum End {
         Exited(std::io::Result<crate::process::Exit>),
         Silent,
@@ -183,6 +193,13 @@ async fn live(mut process: AgentProcess, mut parts: Parts, stopped: oneshot::Rec
             }
         }
         End::Stopped(why) => {
+            let all_written = async {
+                while unwritten.load(Ordering::Relaxed) > 0 {
+                    sleep(FLUSH_STEP).await;
+                }
+            };
+            // The last answers are worth a moment; an agent that does not read loses them.
+            let _ = timeout(FLUSH, all_written).await;
             // Closes the agent's standard input, which is how it learns that it should leave.
             parts.writer.abort();
             end_process(&mut process).await;

@@ -18,6 +18,16 @@ enum Kind {
     Prompt,
 }
 
+impl Kind {
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::NewSession => "session/new",
+            Self::Prompt => "session/prompt",
+        }
+    }
+}
+
 /// What a line was.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "almost every line is a message, and lives on the stack for a moment")]
@@ -62,12 +72,21 @@ impl Protocol {
             None => Incoming::Noise("not JSON-RPC"),
             Some(Envelope::Neither) => Incoming::Noise("neither request nor answer"),
             Some(Envelope::Notification { method, params }) => notification(&method, params),
+            Some(Envelope::Request { id, method, .. }) if self.is_echo(id, &method) => {
+                Incoming::Noise("an echo of our own call")
+            }
             Some(Envelope::Request { id, method, params }) => Incoming::Message(AgentMessage::Request {
                 token: ReplyToken::new(self.conn, id.get()),
                 request: decode::request(&method, params),
             }),
             Some(Envelope::Response { id, result }) => self.response(id, result),
         }
+    }
+
+    /// A terminal between the agent and us, or a prompt that reads a line, gives back what we sent. An answer to it would
+    /// come back too, and be taken for the agent's.
+    fn is_echo(&self, id: &RawValue, method: &str) -> bool {
+        id.get().parse().is_ok_and(|id: u64| self.calls.get(&id).is_some_and(|kind| kind.method() == method))
     }
 
     fn response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) -> Incoming {
@@ -118,4 +137,21 @@ fn notification(method: &str, params: Option<&RawValue>) -> Incoming {
         _ => return Incoming::Noise("an unknown notification"),
     };
     Incoming::Message(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_calls_come_back_as_noise_and_other_requests_with_their_ids_do_not() {
+        let mut protocol = Protocol::new(ConnId(1));
+        let line = protocol.call(CallId(1), &AgentCall::Initialize);
+        let echo = [b"\x1b[1Gcode: ".as_slice(), &line].concat();
+        assert!(matches!(protocol.line(&echo), Incoming::Noise("an echo of our own call")));
+        let request = protocol.line(br#"{"jsonrpc":"2.0","id":1,"method":"terminal/create"}"#);
+        assert!(matches!(request, Incoming::Message(AgentMessage::Request { .. })));
+        let answer = protocol.line(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#);
+        assert!(matches!(answer, Incoming::Message(AgentMessage::Response { call: CallId(1), result: Ok(_) })));
+    }
 }

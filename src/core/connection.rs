@@ -7,6 +7,7 @@ use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::{Departure, TimerKey};
 use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError};
+use super::prompt::PromptCapabilities;
 use super::quirks::Quirks;
 use super::state::{Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
@@ -39,6 +40,7 @@ impl State {
                 phase: Phase::Spawning,
                 calls: HashMap::new(),
                 sessions: HashMap::new(),
+                takes: PromptCapabilities::default(),
                 quirks: Quirks::default(),
                 early: Vec::new(),
             },
@@ -83,8 +85,8 @@ impl State {
 
     fn request(&mut self, conn: ConnId, token: super::requests::ReplyToken, request: AgentRequest) {
         let session = request.session().cloned();
-        let chat = session.as_ref().and_then(|session| self.chat_of(conn, session));
-        let id = self.open.open(token, session);
+        let chat = session.as_ref().and_then(|session| self.chat_asking(conn, session));
+        let id = self.open.open(token, chat);
         match (request, chat) {
             (AgentRequest::Unknown { method }, _) => {
                 let error = RpcError::new(RpcError::METHOD_NOT_FOUND, format!("Method not found: {method}"));
@@ -98,12 +100,12 @@ impl State {
                 let error = RpcError::new(RpcError::NOT_FOUND, format!("There is no session {session}"));
                 self.reply(id, Reply::Error(error));
             }
-            (AgentRequest::Permission { session, tool, options }, Some(chat)) => {
+            (AgentRequest::Permission { tool, options, .. }, Some(chat)) => {
                 if self.is_cancelling(chat) {
                     self.update_tool(chat, tool, false);
                     self.reply(id, Reply::Cancelled);
                 } else {
-                    self.ask_permission(chat, id, (conn, session), tool, options);
+                    self.ask_permission(chat, id, tool, options);
                 }
             }
             (AgentRequest::ReadFile { session, path, line, limit }, Some(chat)) => {
@@ -120,15 +122,16 @@ impl State {
         // An answer that nobody waits for any more: to a call of a turn that was ended by force, or a second one.
         let Some(purpose) = connection.calls.remove(&call) else { return };
         match (purpose, result) {
-            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name })) => {
+            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name, takes })) => {
+                connection.takes = takes;
                 connection.quirks = agent_name.map(|name| Quirks::of(&name)).unwrap_or_default();
                 self.initialized(conn, protocol_version);
             }
             (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
                 self.session_created(conn, chat, &session, modes, chosen);
             }
-            (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason })) => {
-                self.turn_ended(chat, turn, &stop_reason);
+            (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason, tokens })) => {
+                self.turn_ended(chat, turn, &stop_reason, tokens);
             }
             (PendingCall::Initialize, result) => {
                 let problem = unexpected(result);
@@ -239,22 +242,27 @@ impl State {
         self.connections.get(&conn)?.sessions.get(session).copied()
     }
 
+    /// The chat that a request comes from. Some agents ask before they have announced the session by answering
+    /// `session/new`; where only one chat waits for that answer, it is the one.
+    fn chat_asking(&self, conn: ConnId, session: &SessionId) -> Option<ChatId> {
+        self.chat_of(conn, session).or_else(|| {
+            let mut waiting = self.chats.iter().filter(|(_, chat)| chat.session == Session::Creating(conn));
+            match (waiting.next(), waiting.next()) {
+                (Some((chat, _)), None) => Some(*chat),
+                _ => None,
+            }
+        })
+    }
+
     fn is_cancelling(&self, chat: ChatId) -> bool {
         self.chats.get(&chat).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling)
     }
 
     /// Neovim goes away: nobody stays without an answer.
     pub(super) fn shut_down(&mut self) {
-        let sessions: Vec<_> = self
-            .chats
-            .values()
-            .filter_map(|chat| match &chat.session {
-                Session::Ready(conn, session) => Some((*conn, session.clone())),
-                _ => None,
-            })
-            .collect();
-        for (conn, session) in sessions {
-            self.cancel_permissions(conn, &session);
+        let chats: Vec<ChatId> = self.chats.keys().copied().collect();
+        for chat in chats {
+            self.cancel_permissions(chat);
         }
         for request in self.open.all() {
             let error = RpcError::new(RpcError::CANCELLED, "Neovim is being closed");

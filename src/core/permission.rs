@@ -1,7 +1,7 @@
 //! Permission requests: the agent's own, and ours for what an agent does without asking.
 
 use super::effect::{Effect, FileJob, ReadRange, Show, UserEvent};
-use super::ids::{ChatId, ConnId, OpenId, SessionId};
+use super::ids::{ChatId, OpenId};
 use super::message::{PermissionOption, Reply, RpcError};
 use super::state::State;
 use super::tool_call::{ToolCall, ToolCallPatch};
@@ -14,7 +14,6 @@ use std::sync::Arc;
 pub(super) struct Permission {
     pub(super) request: OpenId,
     pub(super) chat: ChatId,
-    session: (ConnId, SessionId),
     subject: Subject,
     options: Vec<PermissionOption>,
 }
@@ -68,13 +67,12 @@ impl State {
         &mut self,
         chat_id: ChatId,
         request: OpenId,
-        session: (ConnId, SessionId),
         tool: ToolCallPatch,
         options: Vec<PermissionOption>,
     ) {
         let id = tool.id.clone();
         self.update_tool(chat_id, tool, false);
-        self.show_permission(Permission { request, chat: chat_id, session, subject: Subject::Tool(id), options });
+        self.show_permission(Permission { request, chat: chat_id, subject: Subject::Tool(id), options });
     }
 
     /// We ask the user: the agent wants a file outside of the project.
@@ -90,10 +88,10 @@ impl State {
             |id: &str, name: &str, kind: &str| PermissionOption { id: id.into(), name: name.into(), kind: kind.into() };
         let options =
             vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
-        let (request, session) = (job.request, job.session.clone());
+        let request = job.request;
         let job = FileJob { confined_to: None, ..job };
         let subject = Subject::Gate { described: Box::new(described), job };
-        self.show_permission(Permission { request, chat, session, subject, options });
+        self.show_permission(Permission { request, chat, subject, options });
     }
 
     fn show_permission(&mut self, permission: Permission) {
@@ -143,9 +141,9 @@ impl State {
         }
     }
 
-    /// Answers every open permission request of a session with `cancelled`, as the protocol demands of a cancel.
-    pub(super) fn cancel_permissions(&mut self, conn: ConnId, session: &SessionId) {
-        self.drop_permissions(|permission| permission.session.0 == conn && permission.session.1 == *session, true);
+    /// Answers every open permission request of a chat with `cancelled`, as the protocol demands of a cancel.
+    pub(super) fn cancel_permissions(&mut self, chat: ChatId) {
+        self.drop_permissions(|permission| permission.chat == chat, true);
     }
 
     /// A call came to its end while the user was still asked about it.

@@ -3,24 +3,26 @@
 use std::collections::BTreeSet;
 
 use super::config::duration_text;
-use super::effect::{Effect, Show, UserEvent};
+use super::effect::{Effect, GatherJob, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, PromptId, TurnId};
 use super::message::{AgentCall, AgentNotice, RpcError};
+use super::prompt::{Found, PromptPart, compose, looked_up, written};
 use super::sessions::sign_in_hint;
 use super::state::{PendingCall, Prompt, Session, State, Turn};
+use super::summary::TurnRecord;
 use super::tool_call::ToolStatus;
 use super::transcript::{Severity, Speaker};
 
 impl State {
     /// Sends a prompt, or queues it while that cannot be done yet.
-    pub(super) fn prompt(&mut self, id: ChatId, prompt: PromptId, blocks: Vec<String>) {
+    pub(super) fn prompt(&mut self, id: ChatId, prompt: PromptId, parts: Vec<PromptPart>) {
         let Some(chat) = self.chats.get_mut(&id) else {
-            self.emit(Show::TakenBack(id, prompt, blocks));
+            self.emit(Show::TakenBack(id, prompt, written(&parts)));
             self.warn("That chat is closed; `:AgentChat open` opens a new one.");
             return;
         };
-        chat.queue.push_back(Prompt { id: prompt, blocks });
+        chat.queue.push_back(Prompt { id: prompt, parts });
         match chat.session {
             // A prompt is a wish to talk: start what is not there.
             Session::None => self.start_session(id),
@@ -39,7 +41,7 @@ impl State {
             return;
         };
         if let Some(queued) = chat.queue.remove(position) {
-            self.emit(Show::TakenBack(id, queued.id, queued.blocks));
+            self.emit(Show::TakenBack(id, queued.id, written(&queued.parts)));
             self.show_queue(id);
         }
     }
@@ -52,7 +54,7 @@ impl State {
             return;
         }
         for queued in queue {
-            self.emit(Show::TakenBack(id, queued.id, queued.blocks));
+            self.emit(Show::TakenBack(id, queued.id, written(&queued.parts)));
         }
         self.show_queue(id);
     }
@@ -63,7 +65,8 @@ impl State {
             .queue
             .iter()
             .map(|queued| {
-                let first = queued.blocks.iter().flat_map(|block| block.lines()).find(|line| !line.trim().is_empty());
+                let text = written(&queued.parts);
+                let first = text.lines().find(|line| !line.trim().is_empty());
                 (queued.id, first.unwrap_or_default().to_owned())
             })
             .collect();
@@ -71,31 +74,70 @@ impl State {
         self.touch(id);
     }
 
-    /// Begins a turn with the oldest prompt that waits, if nothing is in its way.
+    /// Begins a turn with the oldest prompt that waits, if nothing is in its way. What it mentions is looked up first;
+    /// meanwhile it stays in the queue, and may be taken back or cancelled like any other.
     pub(super) fn send_next_prompt(&mut self, id: ChatId) {
         let Some(chat) = self.chats.get_mut(&id) else { return };
-        let Session::Ready(conn, session) = chat.session.clone() else { return };
+        let Session::Ready(conn, _) = chat.session else { return };
         if chat.turn.is_some() {
             return;
         }
-        let Some(prompt) = chat.queue.pop_front() else { return };
-        let turn = self.next_turn();
-        if let Some(chat) = self.chats.get_mut(&id) {
-            chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new() });
-            chat.transcript.begin_turn();
-            let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &prompt.blocks.join("\n"));
-            self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+        let Some(prompt) = chat.queue.front() else { return };
+        let sources = looked_up(&prompt.parts);
+        if sources.is_empty() {
+            self.begin_turn(id, Vec::new());
+        } else if chat.gathering != Some(prompt.id) {
+            chat.gathering = Some(prompt.id);
+            let (prompt, cwd) = (prompt.id, chat.cwd.clone());
+            let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
+            self.effects.push(Effect::Gather(GatherJob { chat: id, prompt, cwd, sources, takes }));
         }
-        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: prompt.blocks });
+    }
+
+    /// What a prompt mentions is there. It may have been taken back meanwhile, or the session may be another one.
+    pub(super) fn gathered(&mut self, id: ChatId, prompt: PromptId, found: Vec<Found>) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        if chat.gathering != Some(prompt) {
+            return;
+        }
+        chat.gathering = None;
+        let is_next = chat.queue.front().is_some_and(|queued| queued.id == prompt);
+        if is_next && chat.turn.is_none() {
+            self.begin_turn(id, found);
+        } else {
+            self.send_next_prompt(id);
+        }
+    }
+
+    /// Sends the prompt at the head of the queue; `found` is what its mentions stand for.
+    fn begin_turn(&mut self, id: ChatId, found: Vec<Found>) {
+        let turn = self.next_turn();
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Session::Ready(conn, session) = chat.session.clone() else { return };
+        let Some(prompt) = chat.queue.pop_front() else { return };
+        let record = TurnRecord::new(self.now, chat.usage.as_ref());
+        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
+        chat.transcript.begin_turn();
+        let text = written(&prompt.parts);
+        let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &text);
+        let agent = chat.agent.clone();
+        self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+        let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
+        let composed = compose(prompt.parts, found, takes, &agent);
+        for note in composed.notes {
+            self.note(id, Severity::Info, note);
+        }
+        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: composed.blocks });
         self.emit(Show::UserEvent(UserEvent::TurnStart(id)));
         self.show_queue(id);
     }
 
     /// The agent ended its turn.
-    pub(super) fn turn_ended(&mut self, id: ChatId, turn: TurnId, stop_reason: &str) {
+    pub(super) fn turn_ended(&mut self, id: ChatId, turn: TurnId, stop_reason: &str, tokens: Option<u64>) {
         if !self.is_current(id, turn) {
             return;
         }
+        self.count_tokens(id, tokens);
         self.end_turn(id, stop_reason);
         if let Some(text) = stop_text(stop_reason) {
             self.note(id, Severity::Stop, text);
@@ -126,6 +168,7 @@ impl State {
         for tool in turn.unfinished {
             self.settle_tool(id, &tool, status.clone());
         }
+        self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
         self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
         self.touch(id);
@@ -148,8 +191,8 @@ impl State {
             // An agent may ask outside of a turn too.
             (None, Session::Ready(conn, session)) if self.is_asked(id) => {
                 let (conn, session) = (*conn, session.clone());
-                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
-                self.cancel_permissions(conn, &session);
+                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
+                self.cancel_permissions(id);
             }
             (None, _) => self.warn("Nothing is running."),
         }
@@ -167,9 +210,9 @@ impl State {
             self.settle_tool(id, &tool, ToolStatus::Cancelled);
         }
         if let Session::Ready(conn, session) = session {
-            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
-            self.cancel_permissions(conn, &session);
+            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
         }
+        self.cancel_permissions(id);
         let due = self.now.plus(self.config.timeouts.cancel_grace);
         self.effects.push(Effect::SetTimer(TimerKey::CancelGrace(id), due));
         self.touch(id);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ids::{ConnId, OpenId, SessionId};
+use super::ids::{ChatId, ConnId, OpenId};
 
 /// The right to answer one request of an agent, once.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl ReplyToken {
 #[derive(Debug)]
 struct Open {
     token: ReplyToken,
-    session: Option<SessionId>,
+    chat: Option<ChatId>,
 }
 
 /// All requests that agents wait for.
@@ -48,10 +48,10 @@ pub struct OpenRequests {
 
 impl OpenRequests {
     /// Takes a request in, and names it.
-    pub fn open(&mut self, token: ReplyToken, session: Option<SessionId>) -> OpenId {
+    pub fn open(&mut self, token: ReplyToken, chat: Option<ChatId>) -> OpenId {
         self.next += 1;
         let id = OpenId(self.next);
-        self.open.insert(id, Open { token, session });
+        self.open.insert(id, Open { token, chat });
         id
     }
 
@@ -69,13 +69,9 @@ impl OpenRequests {
             .map(|(id, _)| *id)
     }
 
-    /// The open requests of a session, oldest first.
-    pub fn of_session(&self, conn: ConnId, session: &SessionId) -> Vec<OpenId> {
-        self.open
-            .iter()
-            .filter(|(_, open)| open.token.conn == conn && open.session.as_ref() == Some(session))
-            .map(|(id, _)| *id)
-            .collect()
+    /// The open requests of a chat, oldest first.
+    pub fn of_chat(&self, chat: ChatId) -> Vec<OpenId> {
+        self.open.iter().filter(|(_, open)| open.chat == Some(chat)).map(|(id, _)| *id).collect()
     }
 
     /// Forgets the requests of a connection whose process has ended: nobody waits for the answers any more.

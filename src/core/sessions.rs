@@ -73,8 +73,10 @@ impl State {
             chat.session = Session::Ready(conn, session.clone());
             (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
+            chat.tokens = 0;
         }
         self.touch(id);
+        self.emit(Show::Commands(id, Vec::new()));
         self.emit(Show::UserEvent(UserEvent::SessionStart(id, session.clone())));
         for (session, update) in early {
             self.update(conn, session, update);
@@ -132,14 +134,17 @@ impl State {
 
     /// Answers what the session's agent waits for, and forgets that the chat had this session.
     pub(super) fn leave_session(&mut self, id: ChatId) {
-        let Some(chat) = self.chats.get_mut(&id) else { return };
-        let Session::Ready(conn, session) = std::mem::replace(&mut chat.session, Session::None) else { return };
-        self.cancel_permissions(conn, &session);
-        for request in self.open.of_session(conn, &session) {
+        self.cancel_permissions(id);
+        for request in self.open.of_chat(id) {
             let error = RpcError::new(RpcError::CANCELLED, "The session was closed");
             self.reply(request, Reply::Error(error));
         }
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Session::Ready(conn, session) = std::mem::replace(&mut chat.session, Session::None) else { return };
+        // An agent that knows only one session gives every chat the same id; it is the newest chat's.
+        if let Some(connection) = self.connections.get_mut(&conn)
+            && connection.sessions.get(&session) == Some(&id)
+        {
             connection.sessions.remove(&session);
         }
     }
@@ -197,9 +202,8 @@ impl State {
 
     /// The user does not want to wait for the agent's start any more.
     pub(super) fn cancel_start(&mut self, id: ChatId) {
-        let Some(chat) = self.chats.get_mut(&id) else { return };
-        let Some(conn) = chat.session.conn() else { return };
-        chat.session = Session::None;
+        let Some(conn) = self.chats.get(&id).and_then(|chat| chat.session.conn()) else { return };
+        self.leave_session(id);
         self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
         if self.chats_of(conn).is_empty() {
             self.stop_connection(conn);

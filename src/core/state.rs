@@ -8,9 +8,11 @@ use super::effect::{Effect, MessageLevel, Show};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
 use super::permission::{FileWork, Permission};
+use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
+use super::summary::TurnRecord;
 use super::transcript::Transcript;
 
 /// Everything the core knows. One owner, no locks.
@@ -39,12 +41,16 @@ pub(super) struct Chat {
     pub(super) session: Session,
     pub(super) transcript: Transcript,
     pub(super) queue: VecDeque<Prompt>,
+    /// The prompt at the head of the queue whose mentions are being looked up.
+    pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
     pub(super) usage: Option<Usage>,
+    /// Tokens of the session at the end of the last turn, as the agent counts them.
+    pub(super) tokens: u64,
     shown: Option<Status>,
 }
 
@@ -77,7 +83,7 @@ impl Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub(super) id: PromptId,
-    pub(super) blocks: Vec<String>,
+    pub(super) parts: Vec<PromptPart>,
 }
 
 /// A running turn.
@@ -87,6 +93,8 @@ pub(super) struct Turn {
     pub(super) cancelling: bool,
     /// Calls of this turn that did not come to their end yet.
     pub(super) unfinished: BTreeSet<String>,
+    /// What its summary will tell.
+    pub(super) record: TurnRecord,
 }
 
 /// One run of an agent's process.
@@ -96,6 +104,8 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     pub(super) calls: HashMap<CallId, PendingCall>,
     pub(super) sessions: HashMap<SessionId, ChatId>,
+    /// What it takes in prompts; known once it is ready.
+    pub(super) takes: PromptCapabilities,
     /// What is known to be peculiar about the agent.
     pub(super) quirks: Quirks,
     /// Updates for sessions that the agent has not announced yet.
@@ -145,6 +155,11 @@ impl State {
     /// The transcript of a chat.
     pub fn transcript(&self, chat: ChatId) -> Option<&Transcript> {
         self.chats.get(&chat).map(|chat| &chat.transcript)
+    }
+
+    /// The directory of a chat's project.
+    pub fn cwd(&self, chat: ChatId) -> Option<&std::path::Path> {
+        self.chats.get(&chat).map(|chat| chat.cwd.as_path())
     }
 
     /// Whether no agent waits for an answer.
@@ -232,10 +247,18 @@ impl State {
             mode,
             model: chat.model.clone(),
             usage: chat.usage.clone(),
+            plan: chat.transcript.plan_progress(),
+            takes: self.takes(chat),
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
             error,
         })
+    }
+
+    /// What the chat's agent takes in prompts, once that is known.
+    fn takes(&self, chat: &Chat) -> Option<PromptCapabilities> {
+        let connection = self.connections.get(&chat.session.conn()?)?;
+        (connection.phase == Phase::Ready).then_some(connection.takes)
     }
 
     fn start_phase(&self, conn: ConnId) -> &'static str {
@@ -254,12 +277,14 @@ impl Chat {
             session: Session::None,
             transcript: Transcript::default(),
             queue: VecDeque::new(),
+            gathering: None,
             turn: None,
             title: None,
             modes: Vec::new(),
             mode: None,
             model: None,
             usage: None,
+            tokens: 0,
             shown: None,
         }
     }

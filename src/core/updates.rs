@@ -28,10 +28,12 @@ impl State {
             Update::Plan(steps) => {
                 let change = self.chats.get_mut(&chat).map(|chat| chat.transcript.put_plan(steps));
                 self.transcript_changed(chat, change);
+                self.touch(chat);
             }
             Update::Unknown { name, detail } => {
                 self.note(chat, Severity::Info, format!("{name}: {detail}"));
             }
+            Update::Commands(commands) => self.emit(Show::Commands(chat, commands)),
             Update::Silent => {}
             Update::Title(_) | Update::Mode(_) | Update::Choices(_) | Update::Usage(_) => {
                 self.update_facts(chat, update);
@@ -49,7 +51,12 @@ impl State {
                 chat.model = chosen.model.or(chat.model.take());
             }
             Update::Usage(usage) => chat.usage = Some(usage),
-            Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_) | Update::Silent | Update::Unknown { .. } => {}
+            Update::Chunk { .. }
+            | Update::Tool { .. }
+            | Update::Plan(_)
+            | Update::Commands(_)
+            | Update::Silent
+            | Update::Unknown { .. } => {}
         }
         self.touch(id);
     }
@@ -84,6 +91,9 @@ impl State {
         if let Some(turn) = chat.turn.as_mut() {
             if status.is_final() {
                 turn.unfinished.remove(&tool_id);
+                if let Some(call) = chat.transcript.tool(&tool_id) {
+                    turn.record.call_ended(call);
+                }
             } else {
                 turn.unfinished.insert(tool_id.clone());
             }

@@ -26,13 +26,35 @@ pub struct BufferEdit {
     pub lines: Vec<String>,
 }
 
-/// `text` with every line break written as `line_break`.
-pub fn with_line_breaks<'a>(text: &'a str, line_break: &str) -> Cow<'a, str> {
-    if line_break == "\n" && !text.contains('\r') {
-        return Cow::Borrowed(text);
+/// What begins some files; Neovim keeps it out of the buffer's text (`:help 'bomb'`).
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// `new` in the form of the file's text `old`: with its byte order mark, and with its line breaks where all of `old` are of
+/// one kind. Agents see and write lines, and seldom mean to change these bytes.
+pub fn in_form_of<'a>(old: &str, new: &'a str) -> Cow<'a, str> {
+    let breaks = old.matches('\n').count();
+    let carriage_returns = old.matches('\r').count();
+    let mut text = if breaks > 0 && carriage_returns == breaks && old.matches("\r\n").count() == breaks {
+        Cow::Owned(new.replace("\r\n", "\n").replace('\n', "\r\n"))
+    } else if breaks > 0 && carriage_returns == 0 && new.contains("\r\n") {
+        Cow::Owned(new.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(new)
+    };
+    if old.starts_with(BYTE_ORDER_MARK) && !text.starts_with(BYTE_ORDER_MARK) {
+        text.to_mut().insert(0, BYTE_ORDER_MARK);
     }
-    let unix = text.replace("\r\n", "\n").replace('\r', "\n");
-    Cow::Owned(if line_break == "\n" { unix } else { unix.replace('\n', line_break) })
+    text
+}
+
+/// A file's text as the lines of a buffer hold it, joined by `\n`: `line_break` is what its 'fileformat' stands for.
+/// Other line breaks are part of the lines.
+pub fn in_buffer<'a>(text: &'a str, line_break: &str) -> Cow<'a, str> {
+    match line_break {
+        "\n" => Cow::Borrowed(text),
+        "\r" => Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")),
+        other => Cow::Owned(text.replace(other, "\n")),
+    }
 }
 
 /// The lines of a text as Neovim's buffer holds them: the last line break ends the last line.
@@ -179,8 +201,20 @@ mod tests {
     }
 
     #[test]
-    fn any_line_break_becomes_the_one_asked_for() {
-        assert_eq!(with_line_breaks("a\r\nb\rc\n", "\n"), "a\nb\nc\n");
-        assert_eq!(with_line_breaks("a\nb\r\n", "\r\n"), "a\r\nb\r\n");
+    fn a_text_takes_the_form_of_the_file() {
+        assert_eq!(in_form_of("a\r\nb\r\n", "x\ny\r\nz"), "x\r\ny\r\nz");
+        assert_eq!(in_form_of("a\nb\n", "x\r\ny\n"), "x\ny\n");
+        assert_eq!(in_form_of("a\r\nb\n", "x\r\ny\n"), "x\r\ny\n", "a mixture is the agent's to keep");
+        assert_eq!(in_form_of("no line break", "x\r\ny"), "x\r\ny");
+        assert_eq!(in_form_of("\u{feff}a", "x"), "\u{feff}x");
+        assert_eq!(in_form_of("\u{feff}a", "\u{feff}x"), "\u{feff}x");
+        assert_eq!(in_form_of("a", "\u{feff}x"), "\u{feff}x");
+    }
+
+    #[test]
+    fn a_buffer_has_the_line_breaks_of_its_format_only() {
+        assert_eq!(in_buffer("a\r\nb\rc\n", "\n"), "a\r\nb\rc\n");
+        assert_eq!(in_buffer("a\r\nb\rc\r\n", "\r\n"), "a\nb\rc\n");
+        assert_eq!(in_buffer("a\rb\rc", "\r"), "a\nb\nc");
     }
 }

@@ -44,6 +44,20 @@ struct Shared {
     freed: tokio::sync::Notify,
 }
 
+/// Why there is no text.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError {
+    /// There is no such file.
+    #[error("it does not exist")]
+    Missing,
+    /// It is not text.
+    #[error("it is not text")]
+    NotText,
+    /// Something else.
+    #[error("{0}")]
+    Other(String),
+}
+
 /// A loaded buffer.
 struct Loaded {
     buf: i64,
@@ -56,6 +70,9 @@ struct Loaded {
 /// How a buffer's lines make a text.
 struct BufferText {
     eol: bool,
+    /// Neovim would write an empty file, not one with an empty line.
+    is_empty: bool,
+    has_byte_order_mark: bool,
     line_break: &'static str,
 }
 
@@ -104,9 +121,10 @@ impl Files {
 
     /// `fs/read_text_file`.
     pub async fn read(&self, job: FileJob, range: ReadRange) -> FileOutcome {
-        let path = match paths::resolve(&job.path, job.confined_to.as_deref()) {
-            Ok(path) => path,
-            Err(outside) => return FileOutcome::Outside(outside),
+        let path = match resolve(&job).await {
+            Ok(Ok(path)) => path,
+            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Err(trouble) => return trouble.into(),
         };
         let _turn = self.turn(&path).await;
         let deadline = Instant::now() + PATIENCE;
@@ -122,18 +140,33 @@ impl Files {
         answer
     }
 
+    /// The text of a file as the user sees it, for a prompt of theirs.
+    ///
+    /// # Errors
+    /// See [`TextError`].
+    pub async fn text(&self, path: &Path) -> Result<String, TextError> {
+        let path = paths::resolve(path, None).unwrap_or_else(|path| path);
+        let _turn = self.turn(&path).await;
+        self.current_text(&path, Instant::now() + PATIENCE).await.map_err(|trouble| match trouble {
+            Trouble::Disk(disk::DiskError::Missing(_)) => TextError::Missing,
+            Trouble::Disk(disk::DiskError::NotText(_) | disk::DiskError::NotAFile(_)) => TextError::NotText,
+            other => TextError::Other(other.to_string()),
+        })
+    }
+
     /// `fs/write_text_file`.
     pub async fn write(&self, job: FileJob, content: Arc<str>) -> FileOutcome {
-        let path = match paths::resolve(&job.path, job.confined_to.as_deref()) {
-            Ok(path) => path,
-            Err(outside) => return FileOutcome::Outside(outside),
+        let path = match resolve(&job).await {
+            Ok(Ok(path)) => path,
+            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Err(trouble) => return trouble.into(),
         };
         let _turn = self.turn(&path).await;
         let base = self.shared.seen.lock().get(&key(&job, &path)).cloned();
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&path, loaded, &content, base.as_deref(), deadline).await,
-            Ok(None) => disk::write(&path, &content).map_err(Trouble::from),
+            Ok(None) => write_to_disk(&path, &content).await,
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = result {
@@ -162,22 +195,22 @@ impl Files {
     /// The text of a file as the user sees it.
     async fn current_text(&self, path: &Path, deadline: Instant) -> Result<String, Trouble> {
         loop {
-            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(disk::read(path)?) };
+            let Some(loaded) = self.stat(path, deadline).await? else { return read_disk(path).await };
             if !loaded.modified {
                 // The disk holds the same, byte for byte, unless it is in an encoding that only the buffer understands.
-                match disk::read(path) {
-                    Err(disk::DiskError::NotText(_)) => {}
-                    result => return Ok(result?),
+                match read_disk(path).await {
+                    Err(Trouble::Disk(disk::DiskError::NotText(_))) => {}
+                    result => return result,
                 }
             }
-            if let Some(text) = self.buffer_text(&loaded, deadline).await? {
+            if let Some(text) = self.buffer_text(path, &loaded, deadline).await? {
                 return Ok(text);
             }
         }
     }
 
     /// The text of a buffer, or `None` if it changed while it was read.
-    async fn buffer_text(&self, loaded: &Loaded, deadline: Instant) -> Result<Option<String>, Trouble> {
+    async fn buffer_text(&self, path: &Path, loaded: &Loaded, deadline: Instant) -> Result<Option<String>, Trouble> {
         let mut whole = String::new();
         let mut next = 0_u64;
         loop {
@@ -190,8 +223,10 @@ impl Files {
                 if !whole.is_empty() || next > 0 {
                     whole.push_str(loaded.text.line_break);
                 }
+                // Bytes that are no text, which a buffer can hold, must not be replaced behind the user's back.
+                let line = line.as_str().ok_or_else(|| disk::DiskError::NotText(path.to_owned()))?;
                 // Neovim's API gives a NUL in a line as a line break.
-                whole.push_str(&text(line).unwrap_or_default().replace('\n', "\0"));
+                whole.push_str(&line.replace('\n', "\0"));
                 next += 1;
             }
             if is_true(&answer, "done") {
@@ -202,7 +237,7 @@ impl Files {
             }
         }
         // A buffer with one empty line is an empty file.
-        if loaded.text.eol && !(whole.is_empty() && next <= 1) {
+        if loaded.text.eol && !loaded.text.is_empty {
             whole.push_str(loaded.text.line_break);
         }
         Ok(Some(whole))
@@ -220,20 +255,23 @@ impl Files {
             if let Some(why) = loaded.why_not {
                 return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
             }
-            let current = self.buffer_text(&loaded, deadline).await?;
-            if let Some(current) = current {
-                let current = edits::with_line_breaks(&current, "\n");
-                let content = edits::with_line_breaks(content, "\n");
+            if let Some(current) = self.buffer_text(path, &loaded, deadline).await? {
+                // A buffer without changes of the user may be older than its file; what the user has is the file.
+                let users = if loaded.modified { None } else { read_disk(path).await.ok() };
+                let users = loaded.text.without_mark(users.as_deref().unwrap_or(&current));
                 let is_news = match base {
-                    Some(base) => edits::with_line_breaks(base, "\n") != current,
+                    Some(base) => loaded.text.without_mark(base) != users,
                     None => loaded.modified,
                 };
-                if is_news && current != content {
+                let content = edits::in_form_of(&current, loaded.text.without_mark(content));
+                if is_news && content != users {
                     return Err(Trouble::Refused(format!(
                         "{} has changes of the user that you have not seen. Read it again, and base your change on that",
                         path.display()
                     )));
                 }
+                let current = edits::in_buffer(&current, loaded.text.line_break);
+                let content = edits::in_buffer(&content, loaded.text.line_break);
                 let edit = edits::buffer_edits(&current, &content);
                 match self.edit(&loaded, edit, &content, deadline).await? {
                     Edited::Done => return Ok(()),
@@ -243,7 +281,7 @@ impl Files {
             }
             loaded = match self.stat(path, deadline).await? {
                 Some(loaded) => loaded,
-                None => return Ok(disk::write(path, content)?),
+                None => return write_to_disk(path, content).await,
             };
         }
     }
@@ -268,7 +306,7 @@ impl Files {
                 ])
             })
             .collect();
-        let eol = content.is_empty() || content.ends_with('\n');
+        let eol = content.ends_with('\n');
         let options = super::wire::map([("save", true.into()), ("eol", eol.into())]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = self.ask("file_edit", arguments, deadline).await?;
@@ -315,7 +353,12 @@ impl Files {
             tick,
             modified: is_true(&answer, "modified"),
             why_not: get(&answer, "why_not").and_then(text),
-            text: BufferText { eol: is_true(&answer, "eol"), line_break },
+            text: BufferText {
+                eol: is_true(&answer, "eol"),
+                is_empty: integer(&answer, "line_count") == Some(0),
+                has_byte_order_mark: is_true(&answer, "bomb"),
+                line_break,
+            },
         }))
     }
 
@@ -328,6 +371,44 @@ impl Files {
             Err(_) => Err(Trouble::Busy),
         }
     }
+}
+
+impl BufferText {
+    /// A file's text without the byte order mark that this buffer keeps out of its lines.
+    fn without_mark<'a>(&self, text: &'a str) -> &'a str {
+        if self.has_byte_order_mark { text.strip_prefix(edits::BYTE_ORDER_MARK).unwrap_or(text) } else { text }
+    }
+}
+
+/// Writes a file that is not loaded, in the form that it has.
+async fn write_to_disk(path: &Path, content: &str) -> Result<(), Trouble> {
+    let (path, content) = (path.to_owned(), content.to_owned());
+    blocking(move || {
+        let content = match disk::read(&path) {
+            Ok(old) => edits::in_form_of(&old, &content).into_owned(),
+            // There is no form to keep, or writing says what is wrong.
+            Err(_) => content,
+        };
+        disk::write(&path, &content)
+    })
+    .await?
+    .map_err(Trouble::from)
+}
+
+async fn read_disk(path: &Path) -> Result<String, Trouble> {
+    let path = path.to_owned();
+    blocking(move || disk::read(&path)).await?.map_err(Trouble::from)
+}
+
+/// Where the path of a request leads; the inner error is a path outside of where it may.
+async fn resolve(job: &FileJob) -> Result<Result<PathBuf, PathBuf>, Trouble> {
+    let (path, confined_to) = (job.path.clone(), job.confined_to.clone());
+    blocking(move || paths::resolve(&path, confined_to.as_deref())).await
+}
+
+/// Runs something that waits for the disk on a thread of its own: nothing else of the helper waits with it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Trouble::Odd(error.to_string()))
 }
 
 /// What became of an edit.

@@ -4,9 +4,10 @@ use rmpv::Value;
 
 use crate::core::effect::{MessageLevel, Show, UserEvent};
 use crate::core::ids::{ChatId, PromptId};
+use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
-use crate::view::{Op, permission};
+use crate::view::{Mark, Op, permission};
 use std::path::Path;
 
 /// A map with names for keys.
@@ -27,9 +28,30 @@ fn number(value: usize) -> Value {
     Value::from(value)
 }
 
-/// Edits of a transcript.
-pub(super) fn rows(chat: ChatId, base: u64, ops: Vec<Op>) -> Value {
-    Value::Array(vec!["rows".into(), chat.0.into(), base.into(), Value::Array(ops.into_iter().map(op).collect())])
+/// Edits of a transcript, and what lies where afterwards.
+pub(super) fn rows(chat: ChatId, base: u64, ops: Vec<Op>, marks: Vec<Mark>) -> Value {
+    let ops = Value::Array(ops.into_iter().map(op).collect());
+    let mut item = vec!["rows".into(), chat.0.into(), base.into(), ops];
+    if !marks.is_empty() {
+        item.push(Value::Array(marks.into_iter().map(mark).collect()));
+    }
+    Value::Array(item)
+}
+
+fn mark(mark: Mark) -> Value {
+    Value::Array(match mark {
+        Mark::Entry { entry, row, kind } => vec!["e".into(), number(entry), number(row), kind.into()],
+        Mark::Fold { id, first, last, label } => {
+            vec!["f".into(), number(id), number(first), number(last), label.into()]
+        }
+        Mark::Unfold { id } => vec!["u".into(), number(id)],
+    })
+}
+
+/// A piece of what is known of a tool call.
+pub(super) fn inspection(chat: ChatId, entry: usize, is_first: bool, title: &str, lines: Vec<String>) -> Value {
+    let lines = Value::Array(lines.into_iter().map(Value::from).collect());
+    Value::Array(vec!["inspect".into(), chat.0.into(), number(entry), is_first.into(), title.into(), lines])
 }
 
 fn op(op: Op) -> Value {
@@ -61,6 +83,12 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         });
         map([("used", usage.used.into()), ("size", usage.size.into()), ("cost", cost)])
     });
+    let plan = status.plan.as_ref().map_or(Value::Nil, |plan| {
+        map([("done", number(plan.done)), ("total", number(plan.total)), ("step", optional(plan.step.as_deref()))])
+    });
+    let takes = status.takes.map_or(Value::Nil, |takes| {
+        map([("image", takes.image.into()), ("embedded_context", takes.embedded_context.into())])
+    });
     let table = map([
         ("state", status.state.as_str().into()),
         ("phase", optional(status.phase)),
@@ -70,6 +98,8 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("mode", optional(status.mode.as_deref())),
         ("model", optional(status.model.as_deref())),
         ("usage", usage),
+        ("plan", plan),
+        ("prompt_capabilities", takes),
         ("permissions", number(status.permissions)),
         ("queued", number(status.queued)),
         ("error", optional(status.error.as_deref())),
@@ -113,13 +143,23 @@ pub(super) fn queued(chat: ChatId, prompts: &[(PromptId, String)]) -> Value {
     Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids)])
 }
 
-/// Everything else that is shown, except what [`status`], [`permissions`] and [`queued`] are for.
+/// The agent's commands.
+pub(super) fn commands(chat: ChatId, commands: &[AgentCommand]) -> Value {
+    let list = commands.iter().map(|command| {
+        map([
+            ("name", text(command.name.as_str())),
+            ("description", text(command.description.as_str())),
+            ("hint", optional(command.hint.as_deref())),
+        ])
+    });
+    Value::Array(vec!["commands".into(), chat.0.into(), Value::Array(list.collect())])
+}
+
+/// Everything else that is shown, except what the functions above are for.
 pub(super) fn item(show: &Show) -> Option<Value> {
     Some(Value::Array(match show {
-        Show::TakenBack(chat, id, blocks) => {
-            let blocks =
-                blocks.iter().map(|block| map([("type", "text".into()), ("text", text(block.as_str()))])).collect();
-            vec!["taken_back".into(), chat.0.into(), id.0.into(), Value::Array(blocks)]
+        Show::TakenBack(chat, id, written) => {
+            vec!["taken_back".into(), chat.0.into(), id.0.into(), text(written.as_str())]
         }
         Show::UserEvent(event) => {
             let (name, data) = user_event(event);
@@ -133,7 +173,7 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             };
             vec!["notify".into(), level.into(), text(message.as_str())]
         }
-        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) => return None,
+        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) => return None,
     }))
 }
 

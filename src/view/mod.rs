@@ -2,12 +2,17 @@
 
 mod cards;
 mod counts;
+mod diff;
+pub mod export;
 mod highlights;
+pub mod inspect;
 pub mod markdown;
 pub mod ops;
 pub mod permission;
 mod rowset;
+pub mod structure;
 pub mod transcript;
 
 pub use ops::{Op, Row};
+pub use structure::Mark;
 pub use transcript::TranscriptView;

@@ -3,14 +3,16 @@
 //! The view knows how many rows of each entry are in the buffer. A change marks its entry dirty; [`TranscriptView::take`]
 //! turns dirty entries into edits until a budget is spent. A growing message costs what it grew by, wherever it stands.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
 use super::cards;
 use super::counts::Counts;
+use super::diff::DiffCache;
 use super::highlights::{Batch, Highlights};
 use super::ops::{Op, Row};
+use super::structure::{Mark, Place, Structure};
 use crate::core::text::GrowingText;
 use crate::core::transcript::{Change, Entry, EntryIndex, Transcript};
 
@@ -18,6 +20,8 @@ use crate::core::transcript::{Change, Entry, EntryIndex, Transcript};
 const FOLLOWED: usize = 60;
 /// Most rows that are highlighted for one request.
 const MAX_SEEN: usize = 300;
+/// Most bytes that are appended to a long line at once: a larger value takes Neovim long to unpack.
+const MAX_SHARE: usize = 256 * 1024;
 
 /// The state of one transcript buffer.
 #[derive(Debug)]
@@ -26,6 +30,9 @@ pub struct TranscriptView {
     heights: Counts,
     shown: Vec<Shown>,
     dirty: BTreeSet<EntryIndex>,
+    structure: Structure,
+    /// Diffs of the calls that have not ended.
+    diffs: BTreeMap<EntryIndex, DiffCache>,
     /// Rows below all entries: the prompts that wait.
     tail: Vec<Row>,
     tail_shown: usize,
@@ -64,6 +71,8 @@ impl TranscriptView {
             heights: Counts::default(),
             shown: Vec::new(),
             dirty: BTreeSet::new(),
+            structure: Structure::default(),
+            diffs: BTreeMap::new(),
             tail: Vec::new(),
             tail_shown: 0,
             tail_dirty: false,
@@ -84,11 +93,12 @@ impl TranscriptView {
                 }
                 self.dirty.insert(index);
                 self.is_turn_over = false;
-                // The message before is complete.
-                if let Some(before) = index.checked_sub(1)
-                    && matches!(self.shown[before], Shown::Text { highlights: Some(_), .. })
-                {
-                    self.dirty.insert(before);
+                // The entry before is complete.
+                if let Some(before) = index.checked_sub(1) {
+                    self.structure.touch(before);
+                    if matches!(self.shown[before], Shown::Text { highlights: Some(_), .. }) {
+                        self.dirty.insert(before);
+                    }
                 }
             }
             Change::Grew(index) | Change::Replaced(index) => {
@@ -132,6 +142,7 @@ impl TranscriptView {
     /// The buffer is not what it should be: everything is sent anew.
     pub fn resync(&mut self) {
         self.lost = true;
+        self.structure.reset();
         self.heights = Counts::default();
         for (index, shown) in self.shown.iter_mut().enumerate() {
             *shown = Shown::Nothing;
@@ -205,6 +216,33 @@ impl TranscriptView {
         }
     }
 
+    /// Bytes to append at least, now that appending costs what it does: Neovim lays out a wrapped line anew as a whole
+    /// for every change of it, so a very long one must not grow in small steps.
+    fn fair_share(&self, index: EntryIndex) -> usize {
+        match self.shown[index] {
+            Shown::Text { last_col, .. } => (last_col / 4).min(MAX_SHARE),
+            Shown::Nothing | Shown::Rows(_) => 0,
+        }
+    }
+
+    /// What is new about the rows that the edits taken so far have made; to be told after these.
+    pub fn take_marks(&mut self, transcript: &Transcript) -> Vec<Mark> {
+        let entries = transcript.entries();
+        self.structure.take(|index| {
+            let entry = entries.get(index)?;
+            let rows = self.heights.before(index)..self.heights.before(index + 1);
+            let is_whole = match (&self.shown[index], entry) {
+                (Shown::Text { bytes, .. }, Entry::User(text) | Entry::Agent(text) | Entry::Thought(text)) => {
+                    *bytes == text.len()
+                }
+                (Shown::Rows(_), _) => true,
+                _ => return None,
+            };
+            let blank = usize::from(needs_blank(transcript, index));
+            Some((entry, Place { rows, blank, is_settled: is_whole && index + 1 < entries.len() }))
+        })
+    }
+
     /// Brings more of a message's text into the buffer; returns how many bytes.
     fn grow(
         &mut self,
@@ -219,6 +257,7 @@ impl TranscriptView {
             Shown::Text { bytes, .. } => bytes,
             Shown::Nothing | Shown::Rows(_) => 0,
         };
+        let budget = budget.max(self.fair_share(index));
         let mut lines = vec![String::new()];
         let mut taken = 0;
         for slice in text.slices(from, budget) {
@@ -231,6 +270,7 @@ impl TranscriptView {
         }
         if taken > 0 {
             self.put_text(transcript, index, taken, lines, ops, batch);
+            self.structure.touch(index);
         }
         let is_whole = from + taken >= text.len();
         if !is_whole {
@@ -294,8 +334,17 @@ impl TranscriptView {
         if needs_blank(transcript, index) {
             rows.push(Row::default());
         }
+        let mut folds = Vec::new();
         rows.extend(match &transcript.entries()[index] {
-            Entry::Tool(call) => cards::tool(call, &self.cwd),
+            Entry::Tool(call) => {
+                let card = cards::tool(call, &self.cwd, self.diffs.entry(index).or_default());
+                if call.status.is_final() {
+                    self.diffs.remove(&index);
+                }
+                let first = rows.len();
+                folds = card.folds.into_iter().map(|fold| fold.below(first)).collect();
+                card.rows
+            }
             Entry::Plan(steps) => cards::plan(steps),
             Entry::Notice(severity, text) => cards::notice(*severity, text),
             Entry::User(_) | Entry::Agent(_) | Entry::Thought(_) => Vec::new(),
@@ -311,7 +360,10 @@ impl TranscriptView {
         let changed = &rows[same_first..rows.len() - same_last];
         let gone = old.len() - same_first - same_last;
         let cost = changed.iter().map(|row| row.text.len() + 1).sum();
-        self.set_rows(start + same_first, gone, changed, ops, batch);
+        if gone > 0 || !changed.is_empty() {
+            self.set_rows(start + same_first, gone, changed, ops, batch);
+            self.structure.replaced(index, folds);
+        }
         self.heights.change(index, rows.len(), old.len());
         self.shown[index] = Shown::Rows(rows);
         cost

@@ -42,9 +42,16 @@ fn noise_around_messages_costs_nothing() {
             noise("{}"),
             noise(&chunk_line("half ")[..60]),
             noise("{\"jsonrpc\":\"2.0\",\"id\":"),
+            noise(&format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{}{}}}",
+                "[".repeat(100_000),
+                "]".repeat(100_000)
+            )),
+            noise(&"{\"a\":".repeat(100_000)),
             raw(&format!("\t{}  \n", chunk_line("three "))),
+            raw(&chunk_line("never finished ")[..60]),
             raw(&chunk_line("four")),
-            raw("\r\n"),
+            raw("\u{1b}[0m\r\n"),
             end_turn(),
         ]);
     let agent = ScriptedAgent::new(&scenario);
@@ -71,14 +78,13 @@ fn broken_text_is_repaired_and_the_rest_of_the_message_used() {
         noise(&line.replace("BROKEN", r"\ude00")),
         noise(&line.replace("BROKEN", r"\ud83d\ude00")),
         noise(&line.replace("BROKEN", r"\u0000\u0007\u001b[31m")),
-        // The other half of a request's only string that matters.
         send(json!({ "jsonrpc": "2.0", "id": "b", "method": "x/\u{fffd}" })),
         end_turn(),
     ]);
     let agent = ScriptedAgent::new(&scenario);
     let editor = after_a_prompt(Setup::new(), &agent);
     let wanted =
-        "cut \u{fffd}\u{fffd} here cut \u{fffd} here cut \u{fffd} here cut 😀 here cut \n\u{7}\u{1b}[31m here ";
+        "cut \u{fffd}\u{fffd} here cut \u{fffd} here cut \u{fffd} here cut 😀 here cut \0\u{7}\u{1b}[31m here ";
     assert!(editor.transcript_text().contains(wanted), "{:?}", editor.transcript());
     assert_eq!(agent.wait_answer("x/\u{fffd}", 1)["error"]["code"], -32601);
     let screen = editor.wait_screen("here");

@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, Step, chunk, end_turn, gate, repeat, thought, tool_call, tool_status, tool_update, update,
+    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, plan, repeat, request, send, thought,
+    tool_call, tool_status, tool_update, update, wait_for,
 };
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
@@ -45,16 +46,26 @@ fn thoughts_may_flood_too() {
 }
 
 #[test]
-fn one_message_of_two_megabytes_in_one_line_is_whole() {
-    let text = "0123456789 ".repeat(190_000);
+fn one_message_of_two_megabytes_is_whole() {
+    let lines: Vec<String> =
+        (0..40_000).map(|number| format!("line {number} of one very long message without an end\n")).collect();
+    let text = lines.concat();
     let (editor, _agent, _) = run([chunk(&text), end_turn()]);
-    assert_eq!(editor.transcript().last().map(String::len), Some(text.len()));
+    assert_eq!(editor.transcript()[3..].join("\n"), text);
+}
+
+#[test]
+fn one_line_of_half_a_megabyte_is_whole() {
+    let text = "0123456789 ".repeat(45_000);
+    let pieces = text.as_bytes().chunks(5_000).map(|piece| chunk(std::str::from_utf8(piece).unwrap()));
+    let (editor, _agent, _) = run(pieces.chain([end_turn()]).collect::<Vec<_>>());
+    assert_eq!(editor.transcript().last(), Some(&text));
 }
 
 #[test]
 fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
-    let lines: String = (0..60_000).map(|number| format!("{number:05} some line of the tool's output\n")).collect();
-    for text in [lines.clone(), lines.replace('\n', " ")] {
+    let lines: Vec<String> = (0..60_000).map(|number| format!("{number:05} some line of the tool's output")).collect();
+    for text in [lines.join("\n"), lines.join(" ")] {
         let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
         let (editor, _agent, _) = run([
             tool_call("t", "Run the tests", "execute"),
@@ -67,8 +78,115 @@ fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
         assert!(transcript.iter().any(|line| line.starts_with("✓ Run the tests")), "{transcript:?}");
         assert!(transcript.iter().any(|line| line.contains("00000 some line")), "{transcript:?}");
         assert!(transcript.iter().all(|line| line.len() < 3_000), "a card's row is bounded");
-        assert!(transcript.len() < 40, "a card has few rows");
+        assert!(transcript.len() < 2_020, "a card's rows are bounded");
+        assert!(editor.screen().contains("and then"), "and nearly all of them are folded");
     }
+}
+
+#[test]
+fn calls_and_status_may_flood_too() {
+    let (editor, _agent, _) = run([
+        repeat(
+            3_000,
+            [
+                tool_call("t$i", "Call $i", "read"),
+                update(json!({ "sessionUpdate": "usage_update", "used": 1, "size": 100 })),
+                tool_update("t$i", json!({ "status": "in_progress" })),
+                plan(&[("step $i", "in_progress")]),
+                tool_update("t$i", json!({ "status": "completed" })),
+            ],
+        ),
+        end_turn(),
+    ]);
+    let done = editor.transcript().iter().filter(|line| line.starts_with("✓ Call ")).count();
+    assert_eq!(done, 3_000);
+    assert!(editor.transcript_has("step 2999"));
+    assert_eq!(editor.events("AgentChatToolCall").len(), 9_000);
+}
+
+#[test]
+fn many_permission_requests_at_once_are_all_answered() {
+    let agent = ScriptedAgent::new(
+        &Scenario::new()
+            .on_prompt([
+                repeat(200, [ask_permission("t$i", "Call $i").without_waiting()]),
+                wait_for("session/cancel", 1),
+            ])
+            .on_cancel([]),
+    );
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_until("all are counted", |e| e.status()["permissions"] == 200);
+        e.lua("require('agentchat').respond('allow_once')", json!([]));
+        e.command("AgentChat cancel");
+        e.wait_until("none is open", |e| e.status()["permissions"] == 0);
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    agent.wait_answer("session/request_permission", 200);
+    let answers = agent.answers("session/request_permission");
+    let selected: Vec<&Json> = answers
+        .iter()
+        .map(|answer| &answer["result"]["outcome"])
+        .filter(|outcome| outcome["outcome"] == "selected")
+        .collect();
+    assert_eq!(selected, [&json!({ "outcome": "selected", "optionId": "allow_once" })]);
+    assert_eq!(agent.stray_answers(), [Json::Null; 0]);
+}
+
+#[test]
+fn a_permission_request_of_megabytes_is_shown_and_answered() {
+    let huge = "0123456789 ".repeat(100_000);
+    let lines = "a line of the plan\n".repeat(50_000);
+    let subject = json!({ "toolCallId": "t", "title": format!("Begin {huge}"), "kind": "execute",
+        "rawInput": { "command": format!("echo {huge}") },
+        "content": [{ "type": "content", "content": { "type": "text", "text": lines } },
+                    { "type": "diff", "path": "/p/a", "oldText": huge, "newText": lines }] });
+    let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt([ask_permission_with(subject, options), end_turn()]));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.wait_state("idle");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_screen("Begin 0123456789");
+        e.wait_until("the request is answered", |e| {
+            e.try_lua("require('agentchat').respond('yes')", json!([])).is_ok()
+        });
+        e.wait_state("idle");
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    assert_eq!(agent.answers("session/request_permission")[0]["result"]["outcome"]["optionId"], "yes");
+}
+
+#[test]
+fn fields_of_a_megabyte_cost_no_key_anything() {
+    let huge = "0123456789 ".repeat(100_000);
+    let option = json!([{ "optionId": huge, "name": huge, "kind": huge }]);
+    let (editor, agent, _) = run([
+        update(json!({ "sessionUpdate": "session_info_update", "title": huge })),
+        update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": huge })),
+        update(json!({ "sessionUpdate": huge, "x": huge })),
+        update(json!({ "sessionUpdate": "plan", "entries": [{ "content": huge }] })),
+        update(json!({ "sessionUpdate": "tool_call", "toolCallId": huge, "title": huge, "kind": huge, "status": huge,
+            "locations": [{ "path": huge }], "rawInput": { "command": huge } })),
+        tool_update("t", json!({ "content": [{ "type": "diff", "path": huge, "newText": huge }, { "type": huge }] })),
+        request(&huge, json!({})),
+        request("fs/read_text_file", json!({ "sessionId": "$session", "path": huge })),
+        ask_permission_with(json!({ "toolCallId": "p", "title": "May I" }), option)
+            .with_id(json!("p"))
+            .without_waiting(),
+        send(json!({ "method": "$/cancel_request", "params": { "requestId": "p" } })),
+        wait_for("session/prompt", 1),
+        chunk("through"),
+        send(json!({ "id": "$id", "error": { "message": huge, "data": huge } })),
+    ]);
+    editor.wait_transcript("through");
+    assert_eq!(agent.unanswered(), []);
+    editor.wait_transcript("The agent could not go on");
+    assert!(editor.screen().contains("scripted"), "the chat is still named");
+    assert!(editor.transcript().iter().all(|line| line.len() < 3_000));
 }
 
 #[test]

@@ -6,14 +6,33 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bar;
+mod chat;
+mod commands;
 mod conversation;
+mod file_bytes;
+mod file_writes;
+mod files;
+mod folds;
 mod framing;
 mod harness;
+mod helper_life;
+mod interrupt;
 mod load;
 mod markdown;
 mod messages;
+mod moments;
+mod navigate;
 mod order;
+mod permissions;
+mod prompting;
+mod prompts;
 mod recordings;
 mod replay;
 mod scripted_agent;
 mod scrolling;
+mod snapshots;
+mod start;
+mod tour;
+mod views;
+mod windows;

@@ -9,8 +9,8 @@ use crate::support::scenario::{
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 /// An editor whose chat is open with an agent that plays `scenario`.
-fn chat_with(scenario: Scenario) -> (Editor, ScriptedAgent) {
-    let agent = ScriptedAgent::new(&scenario);
+fn chat_with(scenario: &Scenario) -> (Editor, ScriptedAgent) {
+    let agent = ScriptedAgent::new(scenario);
     let editor = Editor::start(Setup::new().agent("scripted", &agent).file("a.txt", "one\ntwo\n"));
     editor.command("AgentChat open");
     (editor, agent)
@@ -18,7 +18,7 @@ fn chat_with(scenario: Scenario) -> (Editor, ScriptedAgent) {
 
 /// The same with one prompt that has come to its end.
 fn after_a_prompt(steps: impl IntoIterator<Item = Step>) -> (Editor, ScriptedAgent) {
-    let (editor, agent) = chat_with(Scenario::new().on_prompt(steps));
+    let (editor, agent) = chat_with(&Scenario::new().on_prompt(steps));
     editor.prompt("go");
     editor.wait_until("the turn is over", |e| e.events("AgentChatTurnEnd").len() == 1);
     (editor, agent)
@@ -54,7 +54,7 @@ fn ids_of_every_type_are_answered_as_they_came() {
 #[test]
 fn requests_of_the_agent_may_use_the_ids_of_ours() {
     // 1 to 3 are `initialize`, `session/new` and the running prompt.
-    let (editor, agent) = chat_with(Scenario::new().on_prompt([
+    let (editor, agent) = chat_with(&Scenario::new().on_prompt([
         read_file("a.txt").with_id(json!(1)),
         ask_permission("t", "Run it").with_id(json!(3)),
         write_file("b.txt", "written\n").with_id(json!(3)),
@@ -76,7 +76,7 @@ fn requests_of_the_agent_may_use_the_ids_of_ours() {
 fn two_requests_with_one_id_have_an_answer_each() {
     let twice = |path| read_file(path).with_id(json!("same")).without_waiting();
     let (editor, agent) =
-        chat_with(Scenario::new().on_prompt([twice("a.txt"), twice("none.txt"), gate("end"), end_turn()]));
+        chat_with(&Scenario::new().on_prompt([twice("a.txt"), twice("none.txt"), gate("end"), end_turn()]));
     editor.prompt("go");
     agent.wait("two answers", |log| {
         let answers = log.iter().filter(|entry| ["answered", "stray_answer"].contains(&entry.what())).count();
@@ -89,7 +89,7 @@ fn two_requests_with_one_id_have_an_answer_each() {
 #[test]
 fn answers_may_come_in_any_order() {
     let (editor, agent) = chat_with(
-        Scenario::new()
+        &Scenario::new()
             .on_new_session([gate("first session"), new_session()])
             .on_new_session([new_session()])
             .on_prompt([chunk("to the second chat"), gate("second turn"), end_turn()])
@@ -117,7 +117,7 @@ fn answers_may_come_in_any_order() {
 #[test]
 fn a_second_answer_to_the_same_call_changes_nothing() {
     let answer = |reason: &str| send(json!({ "jsonrpc": "2.0", "id": 3, "result": { "stopReason": reason } }));
-    let (editor, agent) = chat_with(Scenario::new().on_prompt([answer("end_turn"), answer("refusal")]).on_prompt([
+    let (editor, agent) = chat_with(&Scenario::new().on_prompt([answer("end_turn"), answer("refusal")]).on_prompt([
         answer("max_tokens"),
         send(json!({ "jsonrpc": "2.0", "id": 3, "error": { "code": 1, "message": "late" } })),
         send(json!({ "jsonrpc": "2.0", "id": 999, "result": { "stopReason": "refusal" } })),
@@ -148,7 +148,7 @@ fn an_answer_ends_the_turn_whatever_it_looks_like() {
         [send(message)]
     };
     let (editor, _agent) = chat_with(
-        Scenario::new()
+        &Scenario::new()
             .on_prompt([reply(Json::Null)])
             .on_prompt(answer(json!({})))
             .on_prompt(answer(json!({ "result": [] })))
@@ -174,16 +174,16 @@ fn an_answer_ends_the_turn_whatever_it_looks_like() {
 
 #[test]
 fn a_start_that_is_answered_with_nothing_fails_with_a_reason() {
-    let (editor, _agent) = chat_with(Scenario::new().on_initialize([reply(Json::Null)]));
+    let (editor, _agent) = chat_with(&Scenario::new().on_initialize([reply(Json::Null)]));
     editor.wait_state("failed");
     editor.wait_transcript("scripted refused `initialize`: the answer names no protocolVersion");
 
-    let (editor, _agent) = chat_with(Scenario::new().on_new_session([reply(Json::Null)]));
+    let (editor, _agent) = chat_with(&Scenario::new().on_new_session([reply(Json::Null)]));
     editor.wait_state("failed");
     editor.wait_transcript("the answer names no sessionId");
 
     let newer = json!({ "protocolVersion": 7, "agentCapabilities": {} });
-    let (editor, _agent) = chat_with(Scenario::new().on_initialize([reply(newer)]));
+    let (editor, _agent) = chat_with(&Scenario::new().on_initialize([reply(newer)]));
     editor.wait_state("failed");
     editor.wait_transcript("speaks version 7 of the Agent Client Protocol");
 }
@@ -292,7 +292,7 @@ fn an_update_that_cannot_be_read_is_told_and_costs_itself() {
 
 #[test]
 fn unknown_words_are_shown_generically() {
-    let (editor, agent) = chat_with(Scenario::new().on_prompt([
+    let (editor, agent) = chat_with(&Scenario::new().on_prompt([
         update(json!({ "sessionUpdate": "dance", "steps": 3 })),
         update(json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "hologram", "x": 1 } })),
         tool_call("t", "Juggle", "juggling"),
@@ -321,7 +321,7 @@ fn unknown_words_are_shown_generically() {
 
 #[test]
 fn the_agent_may_take_a_request_back() {
-    let (editor, agent) = chat_with(Scenario::new().on_prompt([
+    let (editor, agent) = chat_with(&Scenario::new().on_prompt([
         ask_permission("t", "Run it").with_id(json!("p-1")).without_waiting(),
         gate("asked"),
         send(json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": "p-1" } })),
@@ -337,7 +337,7 @@ fn the_agent_may_take_a_request_back() {
 
 #[test]
 fn what_is_offered_to_the_agent_is_what_works() {
-    let (editor, agent) = chat_with(Scenario::new().on_initialize([initialized(json!({}))]));
+    let (editor, agent) = chat_with(&Scenario::new().on_initialize([initialized(json!({}))]));
     editor.wait_state("idle");
     let params = agent.received("initialize")[0]["params"].clone();
     assert_eq!(params["protocolVersion"], 1);

@@ -17,8 +17,12 @@ fn replay_all(names: &[&str]) {
     for (name, recording) in &recordings {
         editor.command("tabnew");
         editor.lua("require('agentchat').open({ agent = ... })", json!([name]));
+        let earlier = editor.events("AgentChatTurnEnd").len();
         play(&editor, &agents[name]);
-        editor.wait_until(&format!("{name} rests"), |e| ["idle", "failed"].contains(&e.state().as_str()));
+        let prompts = agents[name].received("session/prompt").len();
+        editor.wait_until(&format!("{name} has ended its turns"), |e| {
+            e.events("AgentChatTurnEnd").len() == earlier + prompts && e.state() == "idle"
+        });
         check(&editor, recording, &agents[name]);
         editor.command("silent tabonly | %bwipeout!");
     }

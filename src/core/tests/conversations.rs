@@ -3,6 +3,7 @@ use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, Millis, OpenId, PromptId, SessionId};
 use crate::core::message::{AgentMessage, AgentRequest, Answer, PermissionOption, Reply, RpcError, Update};
+use crate::core::prompt::PromptCapabilities;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
 
 fn tool(id: &str, status: ToolStatus, is_new: bool) -> Update {
@@ -75,6 +76,16 @@ fn updates_of_sessions_that_nobody_waits_for_leave_room_for_those_of_new_ones() 
 }
 
 #[test]
+fn an_agent_with_one_session_for_all_chats_talks_to_the_newest() {
+    let mut world = World::ready();
+    world.open(ChatId(2));
+    world.created("s");
+    world.user(UserAction::Close(CHAT));
+    world.says("still here");
+    assert_eq!(world.state.transcript(ChatId(2)).map(|transcript| transcript.entries().len()), Some(1));
+}
+
+#[test]
 fn a_prompt_in_a_running_turn_is_queued_and_can_be_taken_back() {
     let mut world = World::running();
     world.prompt(2, "second");
@@ -91,7 +102,7 @@ impl World {
     /// Ends the turn that [`World::running`] began, whose call is no longer among the effects.
     fn ended_turn_of_running(&mut self) {
         let call = crate::core::ids::CallId(3);
-        let result = Ok(Answer::TurnEnded { stop_reason: "end_turn".into() });
+        let result = Ok(Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None });
         self.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
     }
 }
@@ -117,7 +128,7 @@ fn cancel_settles_calls_answers_permissions_and_still_takes_late_updates() {
     world.update(tool("t", ToolStatus::Completed, false));
     assert_eq!(world.transcript()[1], "tool: t completed");
     let call = crate::core::ids::CallId(3);
-    let result = Ok(Answer::TurnEnded { stop_reason: "cancelled".into() });
+    let result = Ok(Answer::TurnEnded { stop_reason: "cancelled".into(), tokens: None });
     world.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
     assert_eq!(world.calls(), ["session/cancel", "session/prompt"]);
     assert_eq!(world.transcript()[3..], ["Stop: Cancelled.", "user: after"]);
@@ -224,7 +235,10 @@ fn a_wrong_protocol_version_is_reported() {
     let mut world = World::new();
     world.open(CHAT);
     world.happen(Event::Spawned(CONN));
-    world.answer("initialize", Answer::Initialized { protocol_version: 9, agent_name: None });
+    world.answer(
+        "initialize",
+        Answer::Initialized { protocol_version: 9, agent_name: None, takes: PromptCapabilities::default() },
+    );
     assert_eq!(world.shown_state(), Some("failed"));
     assert!(world.transcript()[0].contains("version 9"));
 }
@@ -301,7 +315,14 @@ fn a_missing_file_is_an_error_except_for_the_agent_that_cannot_take_one() {
         let mut world = World::new();
         world.open(CHAT);
         world.happen(Event::Spawned(CONN));
-        world.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: Some(name.into()) });
+        world.answer(
+            "initialize",
+            Answer::Initialized {
+                protocol_version: 1,
+                agent_name: Some(name.into()),
+                takes: PromptCapabilities::default(),
+            },
+        );
         world.created("s");
         let read = AgentRequest::ReadFile { session: session(), path: "/p/new".into(), line: None, limit: None };
         world.asks("1", read);
@@ -341,6 +362,20 @@ fn a_call_id_that_comes_again_in_a_later_turn_is_a_new_call() {
     world.update(tool("t", ToolStatus::Pending, true));
     world.update(tool("t", ToolStatus::Failed, false));
     assert_eq!(world.transcript(), ["user: go", "tool: t completed", "user: again", "tool: t failed"]);
+}
+
+#[test]
+fn a_request_before_the_session_is_announced_is_served() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    let read = AgentRequest::ReadFile { session: session(), path: "/p/AGENTS.md".into(), line: None, limit: None };
+    world.asks("1", read);
+    assert!(world.effects.iter().any(|effect| matches!(effect, Effect::ReadFile(..))));
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Read("x".into())));
+    world.asks("2", permission("t"));
+    world.user(UserAction::Cancel(CHAT));
+    assert_eq!(world.replies(), [("1", &Reply::Content("x".into())), ("2", &Reply::Cancelled)]);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, UserAction};
 use crate::core::ids::{CallId, ChatId, ConnId, Millis, PromptId, SessionId};
 use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, Reply, Update};
+use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
-use crate::core::transcript::{Entry, Speaker, Transcript};
+use crate::core::transcript::{Entry, Severity, Speaker, Transcript};
 use crate::core::{State, step};
 
 pub(super) const CHAT: ChatId = ChatId(1);
@@ -68,13 +69,16 @@ impl World {
     }
 
     pub(super) fn prompt(&mut self, id: u64, text: &str) {
-        self.user(UserAction::Prompt { chat: CHAT, id: PromptId(id), blocks: vec![text.to_owned()] });
+        self.user(UserAction::Prompt { chat: CHAT, id: PromptId(id), parts: vec![PromptPart::Text(text.to_owned())] });
     }
 
     /// The agent's process runs, and answers `initialize`.
     pub(super) fn initialized(&mut self) {
         self.happen(Event::Spawned(CONN));
-        self.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: None });
+        self.answer(
+            "initialize",
+            Answer::Initialized { protocol_version: 1, agent_name: None, takes: PromptCapabilities::default() },
+        );
     }
 
     /// The agent answers `session/new`.
@@ -84,7 +88,7 @@ impl World {
     }
 
     pub(super) fn ended(&mut self, stop_reason: &str) {
-        self.answer("session/prompt", Answer::TurnEnded { stop_reason: stop_reason.into() });
+        self.answer("session/prompt", Answer::TurnEnded { stop_reason: stop_reason.into(), tokens: None });
     }
 
     /// The agent answers the newest call of that method.
@@ -156,16 +160,17 @@ impl World {
     /// The texts that went back into the prompt.
     pub(super) fn taken_back(&self) -> Vec<String> {
         let texts = self.shows().filter_map(|show| match show {
-            Show::TakenBack(_, _, blocks) => Some(blocks.concat()),
+            Show::TakenBack(_, _, text) => Some(text.clone()),
             _ => None,
         });
         texts.collect()
     }
 
-    /// The transcript, a line for each entry.
+    /// The transcript, a line for each entry but the summaries of turns.
     pub(super) fn transcript(&self) -> Vec<String> {
         let entries = self.state.transcript(CHAT).map(Transcript::entries).unwrap_or_default();
-        let lines = entries.iter().map(|entry| match entry {
+        let told = entries.iter().filter(|entry| !matches!(entry, Entry::Notice(Severity::Summary, _)));
+        let lines = told.map(|entry| match entry {
             Entry::User(text) => format!("user: {text}"),
             Entry::Agent(text) => format!("agent: {text}"),
             Entry::Thought(text) => format!("thought: {text}"),

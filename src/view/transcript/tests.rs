@@ -10,16 +10,14 @@ struct Buffer {
     lines: Vec<String>,
     /// Line, first byte, byte after the last (or width), group (or what a padding is made of).
     marks: Vec<(usize, usize, usize, String)>,
+    /// Where entries begin, and the folds, as they were told last.
+    entries: BTreeMap<usize, (usize, &'static str)>,
+    folds: BTreeMap<usize, (usize, usize, String)>,
 }
 
 impl Buffer {
     fn new() -> Self {
-        Self { lines: vec![String::new()], marks: Vec::new() }
-    }
-
-    /// Moves the marks from a line on.
-    fn shift(&mut self, from: usize, more: usize, less: usize) {
-        self.marks.iter_mut().filter(|mark| mark.0 >= from).for_each(|mark| mark.0 = mark.0 + more - less);
+        Self { lines: vec![String::new()], marks: Vec::new(), entries: BTreeMap::new(), folds: BTreeMap::new() }
     }
 
     /// Everything that is highlighted.
@@ -27,6 +25,31 @@ impl Buffer {
         let mut marks = self.marks.clone();
         marks.sort();
         marks
+    }
+
+    /// Where extmarks are after lines were inserted at `at`.
+    fn moved(&mut self, at: usize, by: usize) {
+        let place = |row: &mut usize| *row += if *row >= at { by } else { 0 };
+        self.marks.iter_mut().for_each(|mark| place(&mut mark.0));
+        self.entries.values_mut().for_each(|(row, _)| place(row));
+        self.folds.values_mut().for_each(|(first, last, _)| [first, last].into_iter().for_each(place));
+    }
+
+    fn frame(&mut self, view: &mut TranscriptView, transcript: &Transcript, budget: usize) {
+        self.apply(view.take(transcript, budget));
+        for mark in view.take_marks(transcript) {
+            match mark {
+                Mark::Entry { entry, row, kind } => {
+                    assert!(row < self.lines.len());
+                    self.entries.insert(entry, (row, kind));
+                }
+                Mark::Fold { id, first, last, label } => {
+                    assert!(first <= last && last < self.lines.len());
+                    self.folds.insert(id, (first, last, label));
+                }
+                Mark::Unfold { id } => assert!(self.folds.remove(&id).is_some()),
+            }
+        }
     }
 
     fn apply(&mut self, ops: Vec<Op>) {
@@ -38,7 +61,17 @@ impl Buffer {
                     assert!(lines.iter().all(|line| !line.contains('\n')));
                     assert!(last == self.lines.len() || self.marks.iter().all(|mark| !(first..last).contains(&mark.0)));
                     self.marks.retain(|mark| !(first..last).contains(&mark.0));
-                    self.shift(last, lines.len(), last - first);
+                    if first == 0 && lines.is_empty() && last == self.lines.len() {
+                        (self.entries, self.folds) = (BTreeMap::new(), BTreeMap::new());
+                    }
+                    // Marks in replaced lines may be anywhere; those below move.
+                    let (more, less) =
+                        (lines.len().saturating_sub(last - first), (last - first).saturating_sub(lines.len()));
+                    self.moved(last, more);
+                    let back = |row: &mut usize| *row -= if *row >= last { less } else { 0 };
+                    self.marks.iter_mut().for_each(|mark| back(&mut mark.0));
+                    self.entries.values_mut().for_each(|(row, _)| back(row));
+                    self.folds.values_mut().for_each(|(first, last, _)| [first, last].into_iter().for_each(back));
                     self.lines.splice(first..last, lines);
                     if self.lines.is_empty() {
                         self.lines.push(String::new());
@@ -46,8 +79,8 @@ impl Buffer {
                 }
                 Op::InsertText { row, col, lines } => {
                     assert_eq!(col, self.lines[row].len(), "a message only grows at its end");
-                    self.shift(row + 1, lines.len() - 1, 0);
                     let rest = self.lines[row].split_off(col);
+                    self.moved(row + 1, lines.len() - 1);
                     let mut lines = lines.into_iter();
                     self.lines[row].push_str(&lines.next().expect("a first line"));
                     let mut at = row;
@@ -97,7 +130,7 @@ fn whole_buffer(transcript: &Transcript, queued: &[String]) -> Buffer {
     (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index)));
     view.set_queued(queued);
     let mut buffer = Buffer::new();
-    buffer.apply(view.take(transcript, usize::MAX));
+    buffer.frame(&mut view, transcript, usize::MAX);
     see_all(&mut view, transcript, &mut buffer);
     buffer
 }
@@ -139,8 +172,9 @@ I will.
 
 - now
 
-✓ Edit a.py  edit · done · 1.5 s
+✓ Edit a.py  ✎ edit · done · 1.5 s
   ± a.py  +1 −1
+    a
   - b
   + c
 ■ Cancelled.
@@ -199,7 +233,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let speaker = prop_oneof![Just(Speaker::User), Just(Speaker::Agent), Just(Speaker::Thought)];
     prop_oneof![
         4 => (speaker, proptest::option::of("[ab]"), MARKDOWN).prop_map(|(s, id, text)| Happening::Chunk(s, id, text)),
-        2 => (0u8..4, "[a-z\n]{0,8}").prop_map(|(id, text)| Happening::Tool(id, text)),
+        2 => (0u8..4, "([a-z]?\n?){0,30}").prop_map(|(id, text)| Happening::Tool(id, text)),
         1 => (0u8..4).prop_map(Happening::Plan),
         1 => "[a-z]{1,5}(\n[a-z]{1,5})?".prop_map(Happening::Notice),
         1 => proptest::collection::vec("[a-z]{1,4}", 0..3).prop_map(Happening::Queue),
@@ -216,7 +250,13 @@ fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> 
             let id = id.to_string();
             let content = vec![ToolContent::Text(text.as_str().into())];
             if transcript.tool(&id).is_some() {
-                return transcript.update_tool(&id, |call| call.content = content);
+                return transcript.update_tool(&id, |call| {
+                    call.content = content;
+                    call.set_status(
+                        if text.len() > 4 { ToolStatus::Completed } else { ToolStatus::Pending },
+                        Millis(0),
+                    );
+                });
             }
             let mut call = ToolCall::new(id, Millis(0));
             call.content = content;
@@ -241,7 +281,7 @@ proptest! {
         let mut queued = Vec::new();
         for happening in &happenings {
             match happening {
-                Happening::Frame(budget) => buffer.apply(view.take(&transcript, *budget)),
+                Happening::Frame(budget) => buffer.frame(&mut view, &transcript, *budget),
                 Happening::Queue(prompts) => {
                     queued.clone_from(prompts);
                     view.set_queued(prompts);
@@ -261,7 +301,7 @@ proptest! {
         }
         let mut frames = 0;
         while !view.is_clean() {
-            buffer.apply(view.take(&transcript, 16));
+            buffer.frame(&mut view, &transcript, 16);
             frames += 1;
             prop_assert!(frames < 10_000);
         }
@@ -269,6 +309,24 @@ proptest! {
         let expected = whole_buffer(&transcript, &queued);
         prop_assert_eq!(&buffer.lines, &expected.lines);
         prop_assert_eq!(buffer.sorted_marks(), expected.sorted_marks());
+        prop_assert_eq!(buffer.entries, expected.entries);
+        prop_assert_eq!(buffer.folds, expected.folds);
         prop_assert!(view.take(&transcript, 16).is_empty());
     }
+}
+
+#[test]
+fn a_very_long_line_grows_in_few_steps() {
+    let mut transcript = Transcript::default();
+    let mut view = view();
+    let text = "0123456789".repeat(200_000);
+    view.note(transcript.chunk(Speaker::Agent, None, &text).expect("a change"));
+    let mut buffer = Buffer::new();
+    let mut frames = 0;
+    while !view.is_clean() {
+        buffer.apply(view.take(&transcript, 4 * 1024));
+        frames += 1;
+    }
+    assert_eq!(buffer.lines, [text]);
+    assert!(frames < 50, "{frames} frames");
 }
