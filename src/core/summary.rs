@@ -61,7 +61,8 @@ impl TurnRecord {
     /// What the turn cost, if the agent tells what the session costs.
     fn cost_text(&self, usage: &Usage) -> Option<String> {
         let (amount, currency) = usage.cost.as_ref()?;
-        let before = self.cost_before.as_ref().filter(|(_, known)| known == currency).map_or(0.0, |(amount, _)| *amount);
+        let before =
+            self.cost_before.as_ref().filter(|(_, known)| known == currency).map_or(0.0, |(amount, _)| *amount);
         let cost = amount - before;
         (cost > 0.0).then(|| format!("{cost:.4} {currency}"))
     }

@@ -93,10 +93,7 @@ impl Structure {
     }
 
     /// What is new about the entries that were touched. `place` tells where one is; `None` if it has no rows yet.
-    pub(super) fn take<'a>(
-        &mut self,
-        place: impl Fn(EntryIndex) -> Option<(&'a Entry, Place)>,
-    ) -> Vec<Mark> {
+    pub(super) fn take<'a>(&mut self, place: impl Fn(EntryIndex) -> Option<(&'a Entry, Place)>) -> Vec<Mark> {
         let mut marks = Vec::new();
         for index in std::mem::take(&mut self.touched) {
             let Some((entry, place)) = place(index) else { continue };
@@ -189,7 +186,8 @@ mod tests {
     #[test]
     fn a_card_that_was_replaced_is_told_again_and_its_lost_folds_go() {
         let mut structure = Structure::default();
-        let entry = Entry::Tool(Box::new(crate::core::tool_call::ToolCall::new("t".into(), crate::core::ids::Millis(0))));
+        let entry =
+            Entry::Tool(Box::new(crate::core::tool_call::ToolCall::new("t".into(), crate::core::ids::Millis(0))));
         let place = |_| Some((&entry, Place { rows: 5..40, blank: 0, is_settled: true }));
         let fold = |first| CardFold { first, end: first + 4, label: "more".into() };
         structure.replaced(0, vec![fold(13), fold(20)]);

@@ -49,7 +49,10 @@ fn the_bar_tells_who_does_what_with_what() {
     editor.prompt("go");
     editor.wait_screen("scripted · running · ▸ 1/3 write it");
     let bar = editor.screen().row(0);
-    assert!(bar.ends_with("plan 100% · 34k/200k · 0.13 USD") || bar.ends_with("plan 100% · 34k/200k · 0.12 USD"), "{bar}");
+    assert!(
+        bar.ends_with("plan 100% · 34k/200k · 0.13 USD") || bar.ends_with("plan 100% · 34k/200k · 0.12 USD"),
+        "{bar}"
+    );
     agent.open_gate("more");
     editor.wait_screen("▸ 2/3 test");
     editor.wait_transcript("Plan  2/3");

@@ -217,10 +217,7 @@ fn a_replay_of_four_hundred_folds_in_many_lines_keeps_keys_answered() {
             thought(&lines(&format!("thought {number}"), 15)),
             chunk(&lines(&format!("answer {number}"), 170)),
             tool_call(&format!("t{number}"), "Run", "execute"),
-            tool_update(
-                &format!("t{number}"),
-                json!({ "status": "completed", "content": text(&lines("out", 30)) }),
-            ),
+            tool_update(&format!("t{number}"), json!({ "status": "completed", "content": text(&lines("out", 30)) })),
         ]
     };
     let steps: Vec<Step> = (0..200).flat_map(round).chain([gate("go"), end_turn()]).collect();
@@ -251,10 +248,7 @@ fn two_chats_are_each_where_they_were_left() {
     let first = editor.lua(view, json!([]));
     editor.command("AgentChat new");
     editor.wait_until("the second chat is in view", |e| e.lua(view, json!([]))[2] != first[2]);
-    editor.lua(
-        "require('agentchat.layout').show(require('agentchat.chats').all()[1], true)",
-        json!([]),
-    );
+    editor.lua("require('agentchat.layout').show(require('agentchat.chats').all()[1], true)", json!([]));
     assert_eq!(editor.lua(view, json!([])), first);
     assert!(closed_at(&editor, "b").is_some() || closed_at(&editor, "thought").is_some());
 }

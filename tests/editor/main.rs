@@ -6,11 +6,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod chat;
 mod bar;
+mod chat;
 mod conversation;
-mod folds;
 mod files;
+mod folds;
 mod framing;
 mod harness;
 mod helper_life;

@@ -402,13 +402,13 @@ end
 return found
 ";
 
-/// The strings of a JSON array.
-pub(super) /// Whether a line sums a turn up: its time, and more.
+/// Whether a line sums a turn up: its time, and more.
 fn is_summary(line: &str) -> bool {
     line.strip_prefix("─ ").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-fn strings(json: &Json) -> Vec<String> {
+/// The strings of a JSON array.
+pub(super) fn strings(json: &Json) -> Vec<String> {
     let items = json.as_array().map(Vec::as_slice).unwrap_or_default();
     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
 }

@@ -53,7 +53,8 @@ impl Buffer {
                         (self.entries, self.folds) = (BTreeMap::new(), BTreeMap::new());
                     }
                     // Marks in replaced lines may be anywhere; those below move.
-                    let (more, less) = (lines.len().saturating_sub(last - first), (last - first).saturating_sub(lines.len()));
+                    let (more, less) =
+                        (lines.len().saturating_sub(last - first), (last - first).saturating_sub(lines.len()));
                     self.moved(last, more);
                     let back = |row: &mut usize| *row -= if *row >= last { less } else { 0 };
                     self.entries.values_mut().for_each(|(row, _)| back(row));
@@ -208,7 +209,10 @@ fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> 
             if transcript.tool(&id).is_some() {
                 return transcript.update_tool(&id, |call| {
                     call.content = content;
-                    call.set_status(if text.len() > 4 { ToolStatus::Completed } else { ToolStatus::Pending }, Millis(0));
+                    call.set_status(
+                        if text.len() > 4 { ToolStatus::Completed } else { ToolStatus::Pending },
+                        Millis(0),
+                    );
                 });
             }
             let mut call = ToolCall::new(id, Millis(0));
