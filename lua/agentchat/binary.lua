@@ -15,7 +15,8 @@ function M.build_command()
   return "cargo build --release"
 end
 
---- The helper: the option `binary`, else the plugin's own release build, else `$PATH`.
+--- The helper: the option `binary`, else the plugin's own release build (in `$CARGO_TARGET_DIR` or `target/`), else
+--- `$PATH`.
 ---@return string? path
 ---@return string? problem one sentence that says what to do
 function M.find()
@@ -26,7 +27,12 @@ function M.find()
     if vim.fn.executable(path) == 1 then
       return vim.fn.exepath(path)
     end
-    return nil, ("the option `binary` names no program: %s"):format(path)
+    return nil, ("the option `binary` names no program (%s): set it right"):format(path)
+  end
+  local elsewhere = vim.env.CARGO_TARGET_DIR
+  local target = elsewhere and vim.fs.joinpath(elsewhere, "release", name)
+  if target and vim.fn.executable(target) == 1 then
+    return target
   end
   local built = vim.fs.joinpath(M.root(), "target", "release", name)
   if vim.fn.executable(built) == 1 then

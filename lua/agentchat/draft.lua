@@ -134,11 +134,15 @@ function M.load(chat)
   end
 end
 
---- Saves the drafts of all chats.
+--- Saves the drafts of all chats, with the prompts that are still queued: no agent has seen them.
 function M.save_all()
   for _, chat in ipairs(require("agentchat.chats").all()) do
-    if chat.prompt and vim.api.nvim_buf_is_loaded(chat.prompt) then
-      M.save(chat, require("agentchat.prompt").text(chat))
+    local texts = { require("agentchat.prompt").text(chat) }
+    for _, id in ipairs(chat.waiting) do
+      texts[#texts + 1] = chat.texts[id]
+    end
+    if #chat.waiting > 0 or (chat.prompt and vim.api.nvim_buf_is_loaded(chat.prompt)) then
+      M.save(chat, vim.trim(table.concat(texts, "\n")))
     end
   end
 end

@@ -6,6 +6,9 @@ local M = {}
 local api = vim.api
 local uv = vim.uv
 
+--- When to try again after Neovim forbade changes (textlock), in milliseconds.
+local LOCKED_RETRY = 100
+
 ---@param path string
 ---@return integer? buf
 local function loaded_buffer(path)
@@ -238,30 +241,76 @@ local function apply(buf, edits)
   end
 end
 
+--- An error of an Ex command, without Neovim's own Lua around it.
+---@param reason any
+---@return string
+local function plain(reason)
+  local text = tostring(reason):gsub("\nstack traceback:.*", "")
+  return (text:gsub("^.-nvim_exec2%(%)[^.:]*[.:]*%s*", ""):gsub("^Vim%(write%):", ""))
+end
+
 --- Saves without any question; autocommands on save run. `write!` is what keeps Neovim from asking about a file that
 --- changed on disk; the helper has compared the disk before.
 ---@param buf integer
 ---@return string? problem
 local function save(buf)
+  local name = api.nvim_buf_get_name(buf)
   local options = vim.bo[buf]
   local fixeol = options.fixeol
   -- Neovim would add the last newline that neither the user nor the agent wrote.
   options.fixeol = false
-  local ok, reason = pcall(api.nvim_buf_call, buf, function()
-    vim.fn.mkdir(vim.fs.dirname(api.nvim_buf_get_name(buf)), "p")
-    vim.cmd("silent keepalt lockmarks write!")
+  local ok, reason
+  api.nvim_buf_call(buf, function()
+    ok, reason = pcall(function()
+      vim.fn.mkdir(vim.fs.dirname(name), "p")
+      vim.cmd("silent keepalt lockmarks write!")
+    end)
   end)
-  if api.nvim_buf_is_valid(buf) then
-    options.fixeol = fixeol
-  end
-  if not ok then
-    return tostring(reason):gsub("^.*Vim%(write%):", "")
-  elseif not api.nvim_buf_is_valid(buf) then
+  if not api.nvim_buf_is_valid(buf) then
     return "an autocommand deleted the buffer while it was saved"
   end
+  options.fixeol = fixeol
+  if ok then
+    return nil
+  elseif options.modified then
+    return plain(reason)
+  end
+  require("agentchat.message").show("warn", ("%s is saved, but: %s"):format(vim.fs.basename(name), plain(reason)))
 end
 
---- Edits a buffer, and saves it if asked to.
+---@type table<integer, integer> the autocommand group that waits, by buffer
+local waiting = {}
+
+---@param buf integer
+local function tell_free(buf)
+  require("agentchat.helper").notify("file_free", { buf = buf })
+end
+
+--- Notifies `file_free` as soon as an edit would not disturb the user in that buffer.
+---@param buf integer
+local function watch(buf)
+  if waiting[buf] then
+    return
+  end
+  local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
+  waiting[buf] = group
+  local function look()
+    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf)) then
+      waiting[buf] = nil
+      api.nvim_del_augroup_by_id(group)
+      tell_free(buf)
+    end
+  end
+  api.nvim_create_autocmd({ "ModeChanged", "SafeState", "BufEnter", "RecordingLeave", "BufWipeout" }, {
+    group = group,
+    callback = function()
+      vim.schedule(look)
+    end,
+  })
+  vim.schedule(look)
+end
+
+--- Edits a buffer, and saves it if asked to. Whoever is told that the user is busy there hears `file_free` later.
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
@@ -273,6 +322,7 @@ function M.file_edit(buf, tick, edits, opts)
   end
   local busy = busy_with(buf)
   if busy then
+    watch(buf)
     return { busy = busy }
   end
   local problem = why_not_writable(buf) or unencodable(buf, edits)
@@ -288,8 +338,14 @@ function M.file_edit(buf, tick, edits, opts)
     end
   end)
   if not ok then
-    local locked = tostring(reason):find("E565", 1, true)
-    return locked and { busy = "textlock" } or { error = tostring(reason) }
+    if not require("agentchat.textlock").is_locked(reason) then
+      return { error = plain(reason) }
+    end
+    -- Nothing tells when the lock ends.
+    vim.defer_fn(function()
+      tell_free(buf)
+    end, LOCKED_RETRY)
+    return { busy = "textlock" }
   end
   if opts.save then
     problem = save(buf)
@@ -302,33 +358,6 @@ function M.file_edit(buf, tick, edits, opts)
     tick = api.nvim_buf_get_changedtick(buf),
     saved = opts.save and not vim.bo[buf].modified,
   }
-end
-
----@type table<integer, integer> the autocommand group that waits, by buffer
-local waiting = {}
-
---- Notifies `file_free` as soon as an edit would not disturb the user in that buffer.
----@param buf integer
-function M.file_wait(buf)
-  if waiting[buf] then
-    return
-  end
-  local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
-  waiting[buf] = group
-  local function look()
-    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf)) then
-      waiting[buf] = nil
-      api.nvim_del_augroup_by_id(group)
-      require("agentchat.helper").notify("file_free", { buf = buf })
-    end
-  end
-  api.nvim_create_autocmd({ "ModeChanged", "SafeState", "BufEnter", "RecordingLeave", "BufWipeout" }, {
-    group = group,
-    callback = function()
-      vim.schedule(look)
-    end,
-  })
-  vim.schedule(look)
 end
 
 return M

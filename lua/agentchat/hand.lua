@@ -100,10 +100,4 @@ function M.ready(info)
   require("agentchat.helper").ready(without_nil(info))
 end
 
-for _, name in ipairs({ "file_stat", "file_lines", "file_edit", "file_wait" }) do
-  M[name] = function(...)
-    return require("agentchat.files")[name](...)
-  end
-end
-
 return M

@@ -6,6 +6,7 @@
 ---@field prompt integer window
 ---@field below boolean whether the pair is below the other windows, not beside them
 ---@field busy boolean whether we are changing it ourselves
+---@field share number the pair's part of the screen's columns, as configured or as the user made it
 ---@field before? { wins: integer[], command: string, lines: integer, columns: integer } the others' sizes without it
 
 local M = {}
@@ -151,6 +152,23 @@ function M.fit_prompt(chat)
   end
 end
 
+--- Notes the width that the user gave the chat.
+---@param layout agentchat.Layout
+function M.note_width(layout)
+  if api.nvim_win_is_valid(layout.transcript) then
+    layout.share = api.nvim_win_get_width(layout.transcript) / vim.o.columns
+  end
+end
+
+--- Gives the chat the same part of a screen that has another size now.
+---@param tab integer
+function M.fit_width(tab)
+  local layout = complete(tab)
+  if layout and not layout.below then
+    api.nvim_win_set_width(layout.transcript, math.max(1, math.floor(vim.o.columns * layout.share + 0.5)))
+  end
+end
+
 --- Shows the chat's status in the bar of its transcript window.
 ---@param chat agentchat.Chat
 function M.refresh_bar(chat)
@@ -176,7 +194,8 @@ local function open_pair(chat)
     widths[win] = api.nvim_win_get_width(win)
   end
   ---@type agentchat.Layout
-  local layout = { chat = chat, transcript = 0, prompt = 0, below = below, busy = true, before = before }
+  local layout =
+    { chat = chat, transcript = 0, prompt = 0, below = below, busy = true, share = bounds.width, before = before }
   windows.keeping_views(tab, function()
     if below then
       local height = math.max(math.floor(vim.o.lines * bounds.width), bounds.prompt_min + LEAST_TRANSCRIPT + 2)
@@ -229,6 +248,10 @@ end
 ---@param enter boolean whether the prompt becomes the current window
 ---@return boolean shown
 function M.show(chat, enter)
+  if vim.fn.getcmdwintype() ~= "" then
+    require("agentchat.message").show("error", "the chat cannot open from the command-line window: leave it first")
+    return false
+  end
   require("agentchat.window_guard").watch()
   require("agentchat.chats").assign(chat)
   local tab = api.nvim_get_current_tabpage()
@@ -435,7 +458,8 @@ function M.adopt(tab, chat, transcript, prompt)
     return
   end
   local below = api.nvim_win_get_width(transcript) >= vim.o.columns
-  layouts[tab] = { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = true }
+  local share = api.nvim_win_get_width(transcript) / vim.o.columns
+  layouts[tab] = { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = true, share = share }
   finish_opening(layouts[tab])
 end
 

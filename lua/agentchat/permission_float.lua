@@ -8,8 +8,6 @@ local ns = api.nvim_create_namespace("agentchat.hint")
 local MAX_WIDTH = 72
 --- A chat that is at least this wide has the card in its own column, off the user's text.
 local MIN_COLUMN = 40
---- How long to wait when Neovim forbids windows (textlock), in milliseconds.
-local LOCKED_RETRY = 50
 
 ---@class agentchat.Card
 ---@field request agentchat.Permission
@@ -22,8 +20,6 @@ local card
 local buf
 ---@type integer?
 local win
----@type boolean whether a retry is under way
-local retrying = false
 local closing = false
 
 --- Lines of a diff, by their first character; a line that starts with "±" begins one.
@@ -220,22 +216,8 @@ local function draw()
   end
 end
 
---- Draws now, or as soon as Neovim allows windows again.
 local function draw_or_retry()
-  local ok, reason = pcall(draw)
-  if ok then
-    return
-  end
-  if not tostring(reason):find("E565", 1, true) then
-    error(reason, 0)
-  end
-  if not retrying then
-    retrying = true
-    vim.defer_fn(function()
-      retrying = false
-      draw_or_retry()
-    end, LOCKED_RETRY)
-  end
+  require("agentchat.textlock").run(draw)
 end
 
 local watching = false

@@ -221,13 +221,15 @@ end
 ---@param chat agentchat.Chat
 ---@param text string
 local function put_back(chat, text)
-  local buf = M.ensure(chat)
-  if is_blank(M.text(chat)) then
-    set_text(chat, text)
-  else
-    api.nvim_buf_set_lines(buf, -1, -1, true, vim.split(text, "\n", { plain = true }))
-    refresh(chat)
-  end
+  require("agentchat.textlock").run(function()
+    local buf = M.ensure(chat)
+    if is_blank(M.text(chat)) then
+      set_text(chat, text)
+    else
+      api.nvim_buf_set_lines(buf, -1, -1, true, vim.split(text, "\n", { plain = true }))
+      refresh(chat)
+    end
+  end)
 end
 
 ---@param chat agentchat.Chat

@@ -3,6 +3,7 @@
 local M = {}
 
 local api = vim.api
+local textlock = require("agentchat.textlock")
 local chat_ns = api.nvim_create_namespace("agentchat.chat")
 local hint_ns = api.nvim_create_namespace("agentchat.hint")
 
@@ -11,14 +12,13 @@ local TO_LINE_END = 0x3fffffff
 --- Breaking a line at words takes Neovim five times as long as wrapping it anywhere, for the whole line at each change
 --- of it: from this length on (in bytes) the windows that follow the text do without.
 local LONG_LINE = 4000
---- How long to wait before text is changed again when Neovim forbids it (textlock), in milliseconds.
-local LOCKED_RETRY = 50
 
 ---@class agentchat.TranscriptState
 ---@field returned integer the tick that the helper was told last
 ---@field actual integer the buffer's changedtick when we last changed it
 ---@field backlog table[] ops that wait because the text was locked
 ---@field views table<integer, table> views to restore once the text is there again, by window
+---@field held table<integer, integer> row of the cursor in windows that wait to follow again
 ---@field hinted boolean
 
 ---@type table<integer, agentchat.TranscriptState> by buffer
@@ -26,7 +26,7 @@ local states = {}
 
 ---@return agentchat.TranscriptState
 local function new_state()
-  return { returned = 0, actual = 0, backlog = {}, views = {}, hinted = false }
+  return { returned = 0, actual = 0, backlog = {}, views = {}, held = {}, hinted = false }
 end
 
 ---@param chat agentchat.Chat
@@ -170,22 +170,32 @@ end
 --- Whether a window's cursor may be moved now: not while the user selects or has an operator pending in it.
 ---@param win integer
 local function may_move(win)
-  return win ~= api.nvim_get_current_win() or api.nvim_get_mode().mode == "n"
+  if win ~= api.nvim_get_current_win() then
+    return true
+  end
+  local mode = api.nvim_get_mode().mode
+  return mode == "n" or mode == "c"
 end
 
+--- The windows that follow the text: those with the cursor in the last line, and those that had it there when it could
+--- not be moved.
 ---@param buf integer
----@return integer[] following windows whose cursor is in the last line
+---@param state agentchat.TranscriptState
+---@return integer[] following
 ---@return integer[] others
-local function windows_of(buf)
+local function windows_of(buf, state)
   local last = api.nvim_buf_line_count(buf)
   local following, others = {}, {}
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    if api.nvim_win_get_cursor(win)[1] >= last then
-      if may_move(win) then
-        following[#following + 1] = win
-      end
-    else
+    local row = api.nvim_win_get_cursor(win)[1]
+    local at_end = row >= last or state.held[win] == row
+    state.held[win] = nil
+    if not at_end then
       others[#others + 1] = win
+    elseif may_move(win) then
+      following[#following + 1] = win
+    else
+      state.held[win] = row
     end
   end
   return following, others
@@ -198,7 +208,7 @@ end
 ---@param marks? table[]
 local function change(buf, state, from_scratch, ops, marks)
   local folds = require("agentchat.folds")
-  local following, others = windows_of(buf)
+  local following, others = windows_of(buf, state)
   if from_scratch then
     for _, win in ipairs(others) do
       state.views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
@@ -245,11 +255,6 @@ local function change(buf, state, from_scratch, ops, marks)
   end
 end
 
----@param reason any
-local function is_locked(reason)
-  return type(reason) == "string" and reason:find("E565", 1, true) ~= nil
-end
-
 --- Applies what waited for the text lock to end, or waits on.
 ---@param chat agentchat.Chat
 ---@param buf integer
@@ -266,7 +271,7 @@ local function retry_later(chat, buf)
         assert(fresh, "the text was changed meanwhile")
         change(buf, state, item.from_scratch, item.ops, item.marks)
       end)
-      if not ok and is_locked(reason) then
+      if not ok and textlock.is_locked(reason) then
         return retry_later(chat, buf)
       elseif not ok then
         state.backlog = {}
@@ -276,7 +281,7 @@ local function retry_later(chat, buf)
       state.actual = api.nvim_buf_get_changedtick(buf)
       table.remove(state.backlog, 1)
     end
-  end, LOCKED_RETRY)
+  end, textlock.RETRY)
 end
 
 --- Applies one rows item.
@@ -313,7 +318,7 @@ function M.apply(chat, base, ops, marks)
   if not waits then
     ok, reason = pcall(change, buf, state, from_scratch, ops, marks)
   end
-  if waits or (not ok and is_locked(reason)) then
+  if waits or (not ok and textlock.is_locked(reason)) then
     state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops, marks = marks }
     if not waits then
       retry_later(chat, buf)
@@ -334,6 +339,35 @@ function M.apply(chat, base, ops, marks)
   return state.returned
 end
 
+--- Virtual lines do not wrap by themselves.
+---@param lines string[]
+---@param width integer columns
+---@return string[]
+local function wrapped(lines, width)
+  local result = {}
+  for _, line in ipairs(lines) do
+    local row = ""
+    for word in line:gmatch("%s*%S+") do
+      if row ~= "" and vim.fn.strdisplaywidth(row .. word) > width then
+        result[#result + 1] = row
+        word = vim.trim(word)
+        row = ""
+      end
+      row = row .. word
+    end
+    result[#result + 1] = row
+  end
+  return result
+end
+
+---@param buf integer
+---@return integer columns that a hint may take: those of the window that shows the transcript, or will
+local function hint_width(buf)
+  local win = vim.fn.win_findbuf(buf)[1]
+  local share = require("agentchat.config").get().layout.width
+  return win and api.nvim_win_get_width(win) or math.floor(vim.o.columns * share)
+end
+
 --- Shows lines below the text that are not part of it; nil removes them.
 ---@param chat agentchat.Chat
 ---@param lines? string[]
@@ -349,6 +383,7 @@ function M.hint(chat, lines, group)
   if not lines then
     return
   end
+  lines = wrapped(lines, hint_width(buf))
   local last = api.nvim_buf_line_count(buf) - 1
   local mark = {}
   if last == 0 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then

@@ -118,6 +118,8 @@ local function on_quit()
 end
 
 local watching = false
+---@type table<integer, integer> the screen's columns when a tab page was last looked at
+local columns = {}
 
 --- Begins to look after the windows.
 function M.watch()
@@ -152,7 +154,18 @@ function M.watch()
     callback = function()
       local layout = layouts.get(api.nvim_get_current_tabpage())
       if layout and not layout.busy then
+        layouts.note_width(layout)
         layouts.fit_prompt(layout.chat)
+      end
+    end,
+  })
+  api.nvim_create_autocmd({ "VimResized", "TabEnter" }, {
+    group = group,
+    callback = function()
+      local tab = api.nvim_get_current_tabpage()
+      if columns[tab] ~= vim.o.columns then
+        columns[tab] = vim.o.columns
+        layouts.fit_width(tab)
       end
     end,
   })

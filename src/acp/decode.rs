@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::tool_calls::{array, block, options, patch, short, text};
+use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
 use crate::core::ids::SessionId;
 use crate::core::message::{AgentRequest, Answer, Choices, RpcError, Update, Usage};
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
@@ -116,7 +116,7 @@ fn any_update(value: &Value) -> Update {
         "config_option_update" => array(value, "configOptions").map(|options| Update::Choices(choices(options))),
         "session_info_update" => Some(match value.get("title") {
             None => Update::Silent,
-            Some(title) => Update::Title(title.as_str().map(str::to_owned)),
+            Some(title) => Update::Title(title.as_str().map(|title| cut(title.to_owned(), LABEL))),
         }),
         "usage_update" => usage(value),
         // Commands are kept once the prompt can complete them; a subagent's state is no news of this session.
@@ -273,12 +273,7 @@ pub fn error(raw: &RawValue) -> RpcError {
         Some(details) if !message.contains(&details) => format!("{message}: {details}"),
         _ => message,
     };
-    let message = if message.len() <= MAX_ERROR {
-        message
-    } else {
-        format!("{}…", &message[..message.floor_char_boundary(MAX_ERROR)])
-    };
-    RpcError { code: value.get("code").and_then(Value::as_i64), message }
+    RpcError { code: value.get("code").and_then(Value::as_i64), message: cut(message, MAX_ERROR) }
 }
 
 #[cfg(test)]

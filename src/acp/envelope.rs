@@ -77,10 +77,15 @@ fn trim(text: &str) -> &str {
 }
 
 /// The message in a line, or `None` if the line is noise: a banner, log text, an array. A message with text before it on
-/// the same line (an escape sequence, a prompt) is found.
+/// the same line (an escape sequence, a prompt, the first half of a message that was never finished) is found, and so is
+/// one that is followed by an escape sequence.
 pub fn parse(text: &str) -> Option<Envelope<'_>> {
     let start = if text.starts_with('{') { 0 } else { text.find("{\"")? };
-    let Wire { id, method, params, result, error } = serde_json::from_str(&text[start..]).ok()?;
+    let Wire { id, method, params, result, error } = wire(&text[start..]).or_else(|| {
+        // Within a string the quotes would be escaped: this is the beginning of an object.
+        let last = text.rfind("{\"jsonrpc\"").filter(|&last| last > start)?;
+        wire(&text[last..])
+    })?;
     // An explicit `"error": null` beside a result, as some libraries write it, is no error.
     let error = error.filter(|error| error.get() != "null");
     Some(match (id, method) {
@@ -95,6 +100,14 @@ pub fn parse(text: &str) -> Option<Envelope<'_>> {
         },
         (None, None) => Envelope::Neither,
     })
+}
+
+fn wire(text: &str) -> Option<Wire<'_>> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let wire = values.next()?.ok()?;
+    // Anything else, such as the end of an array or a second object, says that this is not the message it looks like.
+    let rest = text[values.byte_offset()..].trim_start();
+    (rest.is_empty() || rest.starts_with('\u{1b}')).then_some(wire)
 }
 
 #[cfg(test)]
@@ -130,6 +143,11 @@ mod tests {
             (r#"{"params":{}}"#, "neither"),
             ("\u{feff}{\"method\":\"m\"}\r", "notification m"),
             ("\x1b[2J> {\"method\":\"m\"}", "notification m"),
+            ("{\"method\":\"m\"}\x1b[0m", "notification m"),
+            (r#"{"jsonrpc":"2.0","meth{"jsonrpc":"2.0","id":1,"method":"m"}"#, "request m 1"),
+            (r#"{"log":1} {"jsonrpc":"2.0","id":1,"method":"m"}"#, "request m 1"),
+            (r#"sent {"message":{"jsonrpc":"2.0","id":1,"method":"m"}}"#, "neither"),
+            (r#"{"method":"m"}}"#, "noise"),
             (r#"[{"method":"m"}]"#, "noise"),
             (r#"{"method":"m""#, "noise"),
             ("hello", "noise"),

@@ -32,7 +32,7 @@ pub(super) fn options(value: &Value) -> Vec<PermissionOption> {
         .filter_map(|item| {
             let id = text(item, "optionId")?;
             Some(PermissionOption {
-                name: text(item, "name").unwrap_or_else(|| id.clone()),
+                name: cut(text(item, "name").unwrap_or_else(|| id.clone()), LABEL),
                 kind: text(item, "kind").unwrap_or_default(),
                 id,
             })
@@ -108,6 +108,17 @@ fn raw(value: &Value, key: &str) -> Option<Arc<Value>> {
 /// The JSON of a value, cut to what fits a line.
 pub(super) fn short(value: &Value) -> String {
     const LIMIT: usize = 200;
-    let json = value.to_string();
-    if json.len() <= LIMIT { json } else { format!("{}…", &json[..json.floor_char_boundary(LIMIT)]) }
+    cut(value.to_string(), LIMIT)
+}
+
+/// Longest name of a thing that is always on the screen, in bytes.
+pub(super) const LABEL: usize = 500;
+
+/// At most `limit` bytes of `text`, and a sign where something is missing.
+pub(super) fn cut(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        text.push('…');
+    }
+    text
 }

@@ -140,7 +140,10 @@ impl State {
         }
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let Session::Ready(conn, session) = std::mem::replace(&mut chat.session, Session::None) else { return };
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        // An agent that knows only one session gives every chat the same id; it is the newest chat's.
+        if let Some(connection) = self.connections.get_mut(&conn)
+            && connection.sessions.get(&session) == Some(&id)
+        {
             connection.sessions.remove(&session);
         }
     }

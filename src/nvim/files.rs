@@ -56,6 +56,8 @@ struct Loaded {
 /// How a buffer's lines make a text.
 struct BufferText {
     eol: bool,
+    /// Neovim would write an empty file, not one with an empty line.
+    is_empty: bool,
     has_byte_order_mark: bool,
     line_break: &'static str,
 }
@@ -173,14 +175,14 @@ impl Files {
                     result => return result,
                 }
             }
-            if let Some(text) = self.buffer_text(&loaded, deadline).await? {
+            if let Some(text) = self.buffer_text(path, &loaded, deadline).await? {
                 return Ok(text);
             }
         }
     }
 
     /// The text of a buffer, or `None` if it changed while it was read.
-    async fn buffer_text(&self, loaded: &Loaded, deadline: Instant) -> Result<Option<String>, Trouble> {
+    async fn buffer_text(&self, path: &Path, loaded: &Loaded, deadline: Instant) -> Result<Option<String>, Trouble> {
         let mut whole = String::new();
         let mut next = 0_u64;
         loop {
@@ -193,8 +195,10 @@ impl Files {
                 if !whole.is_empty() || next > 0 {
                     whole.push_str(loaded.text.line_break);
                 }
+                // Bytes that are no text, which a buffer can hold, must not be replaced behind the user's back.
+                let line = line.as_str().ok_or_else(|| disk::DiskError::NotText(path.to_owned()))?;
                 // Neovim's API gives a NUL in a line as a line break.
-                whole.push_str(&text(line).unwrap_or_default().replace('\n', "\0"));
+                whole.push_str(&line.replace('\n', "\0"));
                 next += 1;
             }
             if is_true(&answer, "done") {
@@ -205,7 +209,7 @@ impl Files {
             }
         }
         // A buffer with one empty line is an empty file.
-        if loaded.text.eol && !(whole.is_empty() && next <= 1) {
+        if loaded.text.eol && !loaded.text.is_empty {
             whole.push_str(loaded.text.line_break);
         }
         Ok(Some(whole))
@@ -223,7 +227,7 @@ impl Files {
             if let Some(why) = loaded.why_not {
                 return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
             }
-            if let Some(current) = self.buffer_text(&loaded, deadline).await? {
+            if let Some(current) = self.buffer_text(path, &loaded, deadline).await? {
                 // A buffer without changes of the user may be older than its file; what the user has is the file.
                 let users = if loaded.modified { None } else { read_disk(path).await.ok() };
                 let users = loaded.text.without_mark(users.as_deref().unwrap_or(&current));
@@ -274,7 +278,7 @@ impl Files {
                 ])
             })
             .collect();
-        let eol = content.is_empty() || content.ends_with('\n');
+        let eol = content.ends_with('\n');
         let options = super::wire::map([("save", true.into()), ("eol", eol.into())]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = self.ask("file_edit", arguments, deadline).await?;
@@ -323,6 +327,7 @@ impl Files {
             why_not: get(&answer, "why_not").and_then(text),
             text: BufferText {
                 eol: is_true(&answer, "eol"),
+                is_empty: integer(&answer, "line_count") == Some(0),
                 has_byte_order_mark: is_true(&answer, "bomb"),
                 line_break,
             },

@@ -220,13 +220,14 @@ impl Frames {
                 items.extend(chat.after_rows.drain(..));
             }
         }
-        items.extend(self.others.drain(..));
         // The user waits for it, but a flood of rows must not starve it, nor it the rows.
         items.extend(self.take_inspections(left.max(MIN_BUDGET)));
+        // Before the events, so that a script can answer a request in the event that tells of it.
         if let Some(views) = self.permissions.take() {
             let cwd_of = |chat| self.chats.get(&chat).map(|chat: &Chat| chat.cwd.clone()).unwrap_or_default();
             items.push(wire::permissions(&views, cwd_of));
         }
+        items.extend(self.others.drain(..));
         self.in_flight = Some(InFlight { sent: now, full: left == 0 });
         items
     }

@@ -117,7 +117,8 @@ impl<'a> Stage<'a> {
     async fn stream(&mut self, markdown: &str, kind: fn(ContentChunk) -> SessionUpdate) -> Played {
         self.memory.last_message += 1;
         let id = MessageId::new(format!("message-{}", self.memory.last_message));
-        for chunk in text::chunks(markdown) {
+        // A message that ends in a line break would leave an empty line behind it.
+        for chunk in text::chunks(markdown.trim_end()) {
             self.update(kind(ContentChunk::new(chunk.into()).message_id(id.clone()))).await?;
             self.setting.pace.chunk().await;
         }

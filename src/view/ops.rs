@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Longest row of ours, in bytes: a tool may report megabytes in one line, and one such line would stop the editor. A
 /// message's text is no row of ours and is never cut.
-const MAX_ROW: usize = 2_000;
+const MAX_ROW: usize = 1_000;
 
 /// A line of the transcript that is not a message's text, with its highlights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ pub(super) fn short_line(line: &str) -> Cow<'_, str> {
 }
 
 /// At most `room` bytes of `text`, and a sign where something is missing; nothing if there is no room at all.
-fn fit(text: &str, room: usize) -> Cow<'_, str> {
+pub(super) fn fit(text: &str, room: usize) -> Cow<'_, str> {
     if text.len() <= room {
         Cow::Borrowed(text)
     } else if room == 0 {

@@ -69,7 +69,8 @@ fn a_thought_becomes_one_line_with_its_length_when_it_is_finished() {
     wait_turn(&editor);
     assert!(!screen.contains("second"), "{screen}");
     assert_eq!(closed_at(&editor, "third"), Some((4, 7)));
-    assert_eq!(screen.groups_of("… thought"), Some(&["AgentChatFold".to_owned()][..]));
+    let highlights = editor.lua("return vim.wo[...].winhighlight", json!([transcript_window(&editor)]));
+    assert_eq!(highlights, "Folded:AgentChatFold");
     editor.input("mpt");
     editor.wait_screen("half a prompt");
     assert_eq!(editor.screen().mode(), "insert");
@@ -108,11 +109,11 @@ fn a_diff_shows_what_is_added_and_removed_and_folds_the_rest() {
     ]);
     wait_turn(&editor);
     let screen = editor.wait_screen("± a.txt  +20 −20");
-    assert_eq!(screen.groups_of("- old 3").and_then(<[_]>::last).map(String::as_str), Some("AgentChatRemoved"));
+    assert_eq!(screen.groups_of("- old 3").and_then(<[_]>::last).map(String::as_str), Some("Removed"));
     assert!(closed_at(&editor, "+ new 19").is_some());
     at_line(&editor, "+ new 19", "foldopen");
     let screen = editor.wait_screen("+ new 3");
-    assert_eq!(screen.groups_of("+ new 3").and_then(<[_]>::last).map(String::as_str), Some("AgentChatAdded"));
+    assert_eq!(screen.groups_of("+ new 3").and_then(<[_]>::last).map(String::as_str), Some("Added"));
 }
 
 #[test]

@@ -42,9 +42,16 @@ fn noise_around_messages_costs_nothing() {
             noise("{}"),
             noise(&chunk_line("half ")[..60]),
             noise("{\"jsonrpc\":\"2.0\",\"id\":"),
+            noise(&format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{}{}}}",
+                "[".repeat(100_000),
+                "]".repeat(100_000)
+            )),
+            noise(&"{\"a\":".repeat(100_000)),
             raw(&format!("\t{}  \n", chunk_line("three "))),
+            raw(&chunk_line("never finished ")[..60]),
             raw(&chunk_line("four")),
-            raw("\r\n"),
+            raw("\u{1b}[0m\r\n"),
             end_turn(),
         ]);
     let agent = ScriptedAgent::new(&scenario);

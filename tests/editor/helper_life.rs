@@ -10,7 +10,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chat::{self, prompt_text, prompts, times_in_messages, wait_prompt_text};
-use crate::support::scenario::{Scenario, chunk, end_turn, gate, spawn_child_with_pipes, spawn_stubborn_child};
+use crate::support::scenario::{
+    Scenario, ask_permission, chunk, end_turn, gate, spawn_child_with_pipes, spawn_stubborn_child,
+};
 use crate::support::{Editor, ScriptedAgent, Setup, processes};
 
 /// What Neovim may leave behind, and for how long.
@@ -27,7 +29,11 @@ fn program(folder: &Path, script: &str) -> PathBuf {
 /// The chat with that program as helper, once it failed.
 #[track_caller]
 fn failed_with(program: &Path) -> Editor {
-    let setup = Setup::new().config("binary", json!(program)).config("timeouts", json!({ "spawn": 500 }));
+    failed_with_setup(Setup::new().config("binary", json!(program)))
+}
+
+#[track_caller]
+fn failed_with_setup(setup: Setup) -> Editor {
     let (_agent, editor) = chat::start(&Scenario::new(), setup);
     editor.input(":AgentChat<CR>");
     editor.wait_until("the windows, all the same", chat::is_open);
@@ -87,7 +93,9 @@ fn programs_that_are_no_helper_are_one_message() {
 fn a_program_that_talks_nonsense_is_ended() {
     let folder = TempDir::new().unwrap();
     for script in ["exec cat", "echo nonsense; exec sleep 300", "exec sleep 300"] {
-        let editor = failed_with(&program(folder.path(), script));
+        let program = program(folder.path(), script);
+        let setup = Setup::new().config("binary", json!(program)).config("timeouts", json!({ "spawn": 500 }));
+        let editor = failed_with_setup(setup);
         let own = i32::try_from(editor.pid()).unwrap();
         editor.wait_until("the end of the program", |e| e.processes().iter().all(|process| process.pid == own));
         editor.input("istill usable<Esc>");
@@ -216,6 +224,82 @@ fn quitting_waits_for_nobody() {
     let (_agent, mut editor) = chat::open(&Scenario::new(), Setup::new());
     let (status, took) = editor.quit();
     assert!(status.success(), "{status}");
-    assert!(took < Duration::from_secs(1), "quitting took {took:?}");
+    assert!(took < SOON, "quitting took {took:?}");
+    editor.wait_gone(SOON);
+}
+
+#[test]
+fn a_killed_helper_takes_its_permission_requests_along() {
+    let scenario = Scenario::new().on_prompt([ask_permission("t1", "Run it")]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.prompt("go");
+    editor.wait_until("the float", |e| chat::window(e, "agentchat_permission").is_some());
+    processes::kill9(guard_and_helper(&editor).1);
+    editor.wait_state("failed");
+    editor.wait_until("no float", |e| chat::window(e, "agentchat_permission").is_none());
+    editor.wait_until("the agent's end", |_| !processes::is_alive(agent.pids()[0]));
+    assert_eq!(editor.status()["permissions"], json!(0));
+}
+
+#[test]
+fn a_restart_after_a_killed_helper_is_for_every_chat() {
+    let scenario = Scenario::new().on_prompt([chunk("of $session"), end_turn()]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.prompt("one");
+    editor.wait_transcript("of session-1.1");
+    editor.command("tabnew");
+    editor.command("AgentChat");
+    editor.prompt("two");
+    editor.wait_transcript("of session-1.2");
+    processes::kill9(guard_and_helper(&editor).1);
+    editor.wait_state("failed");
+    editor.command("tabfirst");
+    assert_eq!(editor.state(), "failed");
+    assert_eq!(times_in_messages(&editor, "the helper ended"), 1);
+    editor.command("AgentChat restart");
+    for tab in ["tabfirst", "tablast"] {
+        editor.command(tab);
+        editor.wait_state("idle");
+        assert!(chat::is_open(&editor));
+        editor.prompt(&format!("again in {tab}"));
+        editor.wait_until("the reply", |e| e.transcript().iter().any(|line| line.contains("of session-2.")));
+    }
+    assert_eq!(agent.pids().len(), 2, "one process serves both");
+}
+
+#[test]
+fn a_helper_that_is_killed_again_and_again_is_told_each_time() {
+    let (_agent, editor) = chat::open(&Scenario::new(), Setup::new());
+    for round in 1..=3 {
+        processes::kill9(guard_and_helper(&editor).1);
+        editor.wait_state("failed");
+        editor.wait_until("the message", |e| times_in_messages(e, "the helper ended") == round);
+        editor.command("AgentChat restart");
+        editor.wait_state("idle");
+    }
+}
+
+#[test]
+fn nothing_outlives_a_neovim_that_is_killed_during_the_start() {
+    let scenario = stubborn().on_initialize([spawn_stubborn_child(true), gate("never")]);
+    let start = || {
+        let (agent, editor) = chat::start(&scenario, Setup::new());
+        editor.input(":AgentChat<CR>");
+        (agent, editor)
+    };
+    let (_agent, mut editor) = start();
+    editor.wait_until("the guard", |e| e.processes().len() > 1);
+    editor.kill9();
+    editor.wait_gone(SOON);
+
+    let (agent, mut editor) = start();
+    agent.wait_gate("never");
+    editor.kill9();
+    editor.wait_gone(SOON);
+
+    let (agent, mut editor) = start();
+    agent.wait_gate("never");
+    let (status, took) = editor.quit();
+    assert!(status.success() && took < SOON, "{status} after {took:?}");
     editor.wait_gone(SOON);
 }

@@ -3,9 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use crate::support::scenario::{Scenario, Step, chunk, end_turn, gate, repeat, thought, tool_call, tool_update};
+use crate::support::scenario::{
+    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, plan, repeat, request, send, thought,
+    tool_call, tool_update, update, wait_for,
+};
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
 /// A generous bound: what a key really waits is measured by the benches.
@@ -81,6 +84,112 @@ fn two_megabytes_of_output_just_before_the_end_of_a_call_are_a_card() {
 }
 
 #[test]
+fn calls_and_status_may_flood_too() {
+    let (editor, _agent, _) = run([
+        repeat(
+            3_000,
+            [
+                tool_call("t$i", "Call $i", "read"),
+                update(json!({ "sessionUpdate": "usage_update", "used": 1, "size": 100 })),
+                tool_update("t$i", json!({ "status": "in_progress" })),
+                plan(&[("step $i", "in_progress")]),
+                tool_update("t$i", json!({ "status": "completed" })),
+            ],
+        ),
+        end_turn(),
+    ]);
+    let done = editor.transcript().iter().filter(|line| line.starts_with("✓ Call ")).count();
+    assert_eq!(done, 3_000);
+    assert!(editor.transcript_has("step 2999"));
+    assert_eq!(editor.events("AgentChatToolCall").len(), 9_000);
+}
+
+#[test]
+fn many_permission_requests_at_once_are_all_answered() {
+    let agent = ScriptedAgent::new(
+        &Scenario::new()
+            .on_prompt([
+                repeat(200, [ask_permission("t$i", "Call $i").without_waiting()]),
+                wait_for("session/cancel", 1),
+            ])
+            .on_cancel([]),
+    );
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_until("all are counted", |e| e.status()["permissions"] == 200);
+        e.lua("require('agentchat').respond('allow_once')", json!([]));
+        e.command("AgentChat cancel");
+        e.wait_until("none is open", |e| e.status()["permissions"] == 0);
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    agent.wait_answer("session/request_permission", 200);
+    let answers = agent.answers("session/request_permission");
+    let selected: Vec<&Json> = answers
+        .iter()
+        .map(|answer| &answer["result"]["outcome"])
+        .filter(|outcome| outcome["outcome"] == "selected")
+        .collect();
+    assert_eq!(selected, [&json!({ "outcome": "selected", "optionId": "allow_once" })]);
+    assert_eq!(agent.stray_answers(), [Json::Null; 0]);
+}
+
+#[test]
+fn a_permission_request_of_megabytes_is_shown_and_answered() {
+    let huge = "0123456789 ".repeat(100_000);
+    let lines = "a line of the plan\n".repeat(50_000);
+    let subject = json!({ "toolCallId": "t", "title": format!("Begin {huge}"), "kind": "execute",
+        "rawInput": { "command": format!("echo {huge}") },
+        "content": [{ "type": "content", "content": { "type": "text", "text": lines } },
+                    { "type": "diff", "path": "/p/a", "oldText": huge, "newText": lines }] });
+    let options = json!([{ "optionId": "yes", "name": "Yes", "kind": "allow_once" }]);
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt([ask_permission_with(subject, options), end_turn()]));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.wait_state("idle");
+    let ((), delay) = editor.rtt(|e| {
+        e.prompt("go");
+        e.wait_screen("Begin 0123456789");
+        e.wait_until("the request is answered", |e| {
+            e.try_lua("require('agentchat').respond('yes')", json!([])).is_ok()
+        });
+        e.wait_state("idle");
+    });
+    assert!(delay.max < KEY_MAY_WAIT, "a key waited {:?}", delay.max);
+    assert_eq!(agent.answers("session/request_permission")[0]["result"]["outcome"]["optionId"], "yes");
+}
+
+#[test]
+fn fields_of_a_megabyte_cost_no_key_anything() {
+    let huge = "0123456789 ".repeat(100_000);
+    let option = json!([{ "optionId": huge, "name": huge, "kind": huge }]);
+    let (editor, agent, _) = run([
+        update(json!({ "sessionUpdate": "session_info_update", "title": huge })),
+        update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": huge })),
+        update(json!({ "sessionUpdate": huge, "x": huge })),
+        update(json!({ "sessionUpdate": "plan", "entries": [{ "content": huge }] })),
+        update(json!({ "sessionUpdate": "tool_call", "toolCallId": huge, "title": huge, "kind": huge, "status": huge,
+            "locations": [{ "path": huge }], "rawInput": { "command": huge } })),
+        tool_update("t", json!({ "content": [{ "type": "diff", "path": huge, "newText": huge }, { "type": huge }] })),
+        request(&huge, json!({})),
+        request("fs/read_text_file", json!({ "sessionId": "$session", "path": huge })),
+        ask_permission_with(json!({ "toolCallId": "p", "title": "May I" }), option)
+            .with_id(json!("p"))
+            .without_waiting(),
+        send(json!({ "method": "$/cancel_request", "params": { "requestId": "p" } })),
+        wait_for("session/prompt", 1),
+        chunk("through"),
+        send(json!({ "id": "$id", "error": { "message": huge, "data": huge } })),
+    ]);
+    editor.wait_transcript("through");
+    assert_eq!(agent.unanswered(), []);
+    editor.wait_transcript("The agent could not go on");
+    assert!(editor.screen().contains("scripted"), "the chat is still named");
+    assert!(editor.transcript().iter().all(|line| line.len() < 3_000));
+}
+
+#[test]
 fn output_that_grows_with_every_update_keeps_keys_answered() {
     let grown: Vec<Step> = (1..=300)
         .map(|length| {
@@ -90,7 +199,8 @@ fn output_that_grows_with_every_update_keeps_keys_answered() {
         .collect();
     let steps = [tool_call("t", "Build", "execute")].into_iter().chain(grown).chain([end_turn()]);
     let (editor, _agent, _) = run(steps.collect::<Vec<_>>());
-    editor.wait_transcript("290 more lines");
+    let transcript = editor.transcript();
+    assert_eq!(transcript.iter().filter(|line| line.contains("another line of output")).count(), 300);
 }
 
 /// Clock ticks of CPU time and wake-ups that the helper's processes have had so far.

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::chat::{self, prompt_text, prompts, wait_prompt_text, winbar};
 use crate::support::Setup;
 use crate::support::scenario::{
-    Scenario, ask_permission, chunk, end_turn, gate, stop, tool_call, tool_status, update, write_file,
+    Scenario, ask_permission, chunk, end_turn, exit, gate, stop, tool_call, tool_status, update, write_file,
 };
 
 #[test]
@@ -121,6 +121,7 @@ fn a_draft_survives_closing_and_quitting_and_is_gone_once_it_is_sent() {
     editor.input("<CR>");
     agent.wait_received("session/prompt", 1);
     assert_eq!(prompts(&agent), ["not sent\nyet"]);
+    editor.wait_until("the end of the turn", |e| !e.events("AgentChatTurnEnd").is_empty());
     let editor = editor.restart();
     editor.command("AgentChat");
     assert_eq!(prompt_text(&editor), "");
@@ -194,4 +195,55 @@ fn events_come_with_their_data_and_the_status_has_the_fields() {
     assert_eq!(editor.events("AgentChatTurnEnd"), [json!({ "chat": 1, "stop_reason": "refusal" })]);
     editor.wait_transcript("Refused");
     assert!(agent.unanswered().is_empty() && agent.stray_answers().is_empty());
+}
+
+#[test]
+fn a_queued_prompt_survives_quitting() {
+    let scenario = Scenario::new().on_prompt([chunk("busy"), gate("never")]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.input("ione<C-s>");
+    editor.wait_transcript("busy");
+    editor.input("queued one<C-s>queued two<C-s>");
+    editor.wait_until("the queue in the bar", |e| winbar(e).contains("2 queued"));
+    editor.input("draft<Esc>");
+    wait_prompt_text(&editor, "draft");
+    let editor = editor.restart();
+    editor.command("AgentChat");
+    assert_eq!(prompt_text(&editor), "draft\nqueued one\nqueued two");
+    assert_eq!(prompts(&agent), ["one"]);
+}
+
+#[test]
+fn a_prompt_to_an_agent_that_died_starts_it_again() {
+    let scenario = Scenario::new().on_prompt([chunk("reply to it"), end_turn()]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    crate::support::processes::kill9(agent.pids()[0]);
+    editor.wait_state("failed");
+    editor.input("iagain<C-s>");
+    editor.wait_transcript("reply to it");
+    assert_eq!(prompts(&agent), ["again"]);
+    assert_eq!(agent.pids().len(), 2);
+}
+
+#[test]
+fn a_prompt_to_an_agent_that_always_dies_can_be_taken_back() {
+    let (agent, editor) = chat::start(&Scenario::new().on_start([exit(1)]), Setup::new());
+    editor.command("AgentChat");
+    editor.wait_state("failed");
+    editor.input("iprecious<C-s>");
+    editor.wait_until("another try", |_| agent.pids().len() == 2);
+    editor.wait_state("failed");
+    editor.wait_until("the queued prompt", |e| winbar(e).contains("1 queued"));
+    editor.input("<C-p>");
+    wait_prompt_text(&editor, "precious");
+}
+
+#[test]
+fn bytes_that_are_no_text_do_not_lose_the_prompt() {
+    let (agent, editor) = chat::open(&Scenario::new(), Setup::new());
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'before \\xff after', 'nul \\0 too' })", json!([]));
+    editor.input("<C-s>");
+    agent.wait_received("session/prompt", 1);
+    let sent = prompts(&agent).remove(0);
+    assert!(sent.starts_with("before ") && sent.contains(" after\nnul "), "{sent:?}");
 }

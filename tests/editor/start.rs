@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::chat::{self, prompt_text, prompts, times_in_messages, wait_prompt_text, winbar};
 use crate::support::scenario::{
-    Scenario, chunk, end_turn, exit, gate, initialized, new_session, reply, reply_error, send, stderr,
+    Scenario, ask_permission, chunk, end_turn, exit, gate, initialized, new_session, reply, reply_error, send, stderr,
 };
 use crate::support::{Editor, Setup};
 
@@ -15,6 +15,19 @@ fn wait_phase(editor: &Editor, phase: &str) {
         status["state"] == json!("starting") && status["phase"] == json!(phase)
     });
     editor.wait_until("the phase in the bar", |e| winbar(e).contains(phase));
+}
+
+/// Restarts as often as the time limit strikes, which on a loaded machine may hit a good agent too.
+#[track_caller]
+fn restart_until_idle(editor: &Editor) {
+    editor.wait_until("a session after a restart", |e| {
+        let state = e.state();
+        if state == "failed" {
+            e.command("AgentChat restart");
+            e.wait_until("the restart", |e| e.state() != "failed");
+        }
+        state == "idle"
+    });
 }
 
 #[test]
@@ -78,27 +91,25 @@ fn an_agent_that_never_answers_initialize_is_given_up() {
     editor.wait_until("the message", |e| e.messages().contains(problem));
     editor.wait_transcript(problem);
     assert!(editor.status()["error"].as_str().unwrap().contains(":AgentChat restart"));
-    agent.open_gate("answer");
-    editor.command("AgentChat restart");
-    editor.wait_state("idle");
-    assert_eq!(agent.pids().len(), 2);
     assert_eq!(times_in_messages(&editor, problem), 1);
+    agent.open_gate("answer");
+    restart_until_idle(&editor);
+    assert!(agent.pids().len() >= 2);
 }
 
 #[test]
 fn an_agent_that_never_answers_session_new_is_given_up() {
-    let scenario = Scenario::new().on_new_session([]);
+    let scenario = Scenario::new().on_new_session([gate("answer"), new_session()]);
     let (agent, editor) = chat::start(&scenario, Setup::new().config("timeouts", json!({ "session_new": 1500 })));
     editor.command("AgentChat");
     editor.prompt("kept");
     editor.wait_state("failed");
     editor.wait_until("the message", |e| e.messages().contains("scripted did not answer `session/new` within 1.5 s"));
-    editor.command("AgentChat restart");
-    editor.wait_until("a new process", |_| agent.pids().len() == 2);
-    wait_phase(&editor, "session");
-    assert!(prompts(&agent).is_empty());
-    editor.command("AgentChat cancel");
-    wait_prompt_text(&editor, "kept");
+    agent.open_gate("answer");
+    restart_until_idle(&editor);
+    assert!(agent.pids().len() >= 2, "a process that does not answer is not asked again");
+    agent.wait_received("session/prompt", 1);
+    assert_eq!(prompts(&agent), ["kept"]);
 }
 
 #[test]
@@ -199,4 +210,45 @@ fn what_an_agent_says_before_its_session_is_announced_is_kept() {
         "sessionUpdate": "session_info_update", "title": "Early title" } } });
     let (_agent, editor) = chat::open(&Scenario::new().on_new_session([send(update), new_session()]), Setup::new());
     editor.wait_until("the title", |e| e.status()["title"] == json!("Early title"));
+}
+
+#[test]
+fn odd_environment_variables_reach_the_agent() {
+    const FUNCTION: &str = "() { echo\n }";
+    // Set inside, since a shell that starts Neovim would drop a name like this.
+    let init = "vim.uv.os_setenv('BASH_FUNC_ml%%', '() { echo\\n }') vim.uv.os_setenv('WITH_NEWLINE', 'one\\ntwo')";
+    let setup = Setup::new().init(init);
+    let (agent, editor) = chat::open(&Scenario::new(), setup);
+    editor.wait_state("idle");
+    let environment = agent.wait("the start", |log| Some(log.first()?.get("env").clone()));
+    assert_eq!(environment["BASH_FUNC_ml%%"], json!(FUNCTION));
+    assert_eq!(environment["WITH_NEWLINE"], json!("one\ntwo"));
+}
+
+#[test]
+fn an_agent_that_nobody_configured_is_named_with_those_there_are() {
+    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new());
+    editor.command("AgentChat open nobody");
+    editor.wait_state("failed");
+    editor.wait_transcript("nobody");
+    editor.wait_transcript("scripted");
+    editor.command("AgentChat open scripted");
+    editor.wait_state("idle");
+}
+
+#[test]
+fn a_restart_in_mid_turn_ends_the_process_and_what_it_waited_for() {
+    let scenario =
+        Scenario::new().on_prompt([ask_permission("t1", "Run it").without_waiting(), gate("go"), end_turn()]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.prompt("one");
+    editor.wait_until("the request", |e| chat::window(e, "agentchat_permission").is_some());
+    editor.command("AgentChat restart");
+    editor.wait_until("the new session", |e| e.status()["session_id"] == json!("session-2.1"));
+    editor.wait_until("no request", |e| chat::window(e, "agentchat_permission").is_none());
+    editor.wait_state("idle");
+    assert_eq!(editor.events("AgentChatTurnEnd"), [json!({ "chat": 1, "stop_reason": "cancelled" })]);
+    let pids = agent.pids();
+    editor.wait_until("the end of the first process", |_| !crate::support::processes::is_alive(pids[0]));
+    assert_eq!(chat::times_in_messages(&editor, "scripted ended"), 0, "an end that was asked for is no news");
 }

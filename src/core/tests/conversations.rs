@@ -75,6 +75,16 @@ fn updates_of_sessions_that_nobody_waits_for_leave_room_for_those_of_new_ones() 
 }
 
 #[test]
+fn an_agent_with_one_session_for_all_chats_talks_to_the_newest() {
+    let mut world = World::ready();
+    world.open(ChatId(2));
+    world.created("s");
+    world.user(UserAction::Close(CHAT));
+    world.says("still here");
+    assert_eq!(world.state.transcript(ChatId(2)).map(|transcript| transcript.entries().len()), Some(1));
+}
+
+#[test]
 fn a_prompt_in_a_running_turn_is_queued_and_can_be_taken_back() {
     let mut world = World::running();
     world.prompt(2, "second");

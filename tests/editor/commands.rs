@@ -1,0 +1,77 @@
+//! `:AgentChat` itself: its subcommands, their completion, and what it says when there is nothing to do.
+
+use serde_json::json;
+
+use crate::chat;
+use crate::support::scenario::Scenario;
+use crate::support::{Editor, ScriptedAgent, Setup};
+
+/// What `<Tab>` offers after this.
+#[track_caller]
+fn completions(editor: &Editor, typed: &str) -> Vec<String> {
+    let found = editor.lua("return vim.fn.getcompletion(..., 'cmdline')", json!([typed]));
+    found.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn subcommands_and_agents_are_completed() {
+    let agent = ScriptedAgent::new(&Scenario::new());
+    let editor = Editor::start(Setup::new().agent("scripted", &agent).agent("second", &agent));
+    let all = completions(&editor, "AgentChat ");
+    for name in ["open", "close", "toggle", "new", "prompt", "cancel", "allow", "deny", "permissions", "restart", "log"]
+    {
+        assert!(all.iter().any(|word| word == name), "{name} in {all:?}");
+    }
+    assert_eq!(completions(&editor, "AgentChat ca"), ["cancel"]);
+    let agents = completions(&editor, "AgentChat open ");
+    assert!(agents.iter().any(|name| name == "scripted") && agents.iter().any(|name| name == "second"), "{agents:?}");
+    assert_eq!(completions(&editor, "AgentChat new sec"), ["second"]);
+}
+
+#[test]
+fn a_command_with_nothing_to_do_says_so_and_starts_nothing() {
+    let (agent, editor) = chat::start(&Scenario::new(), Setup::new());
+    for (typed, said) in [
+        ("cancel", "nothing to cancel"),
+        ("allow", "no permission request is displayed"),
+        ("deny", "no permission request is displayed"),
+        ("permissions", "no permission request is open"),
+        ("prompt", "needs a text"),
+        ("dance", "there is no :AgentChat dance"),
+        ("cancel now", "takes no argument"),
+        ("open two names", "takes one argument"),
+    ] {
+        editor.input(&format!(":AgentChat {typed}<CR>"));
+        editor.wait_until(&format!("{said:?} for {typed:?}"), |e| e.messages().contains(said));
+    }
+    editor.input(":AgentChat close<CR>");
+    assert_eq!(editor.state(), "stopped");
+    assert!(agent.pids().is_empty());
+}
+
+#[test]
+fn in_the_command_line_window_the_chat_says_that_it_cannot_open_and_opens_later() {
+    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new());
+    editor.input("q:");
+    editor.wait_until("the command-line window", |e| e.lua("return vim.fn.getcmdwintype()", json!([])) == json!(":"));
+    editor.input(":AgentChat<CR>");
+    editor.wait_until("a message", |e| e.messages().contains("leave it first"));
+    editor.input("<C-c><C-c>");
+    editor.wait_until("the normal window", |e| e.lua("return vim.fn.getcmdwintype()", json!([])) == json!(""));
+    editor.input(":AgentChat<CR>");
+    editor.wait_until("the chat", chat::is_open);
+    editor.wait_state("idle");
+}
+
+#[test]
+fn a_wrong_configuration_is_named_and_the_rest_is_used() {
+    let setup = Setup::new().config("layout", json!({ "width": "wide", "prompt_max": 5 })).config("colour", json!(1));
+    let (_agent, editor) = chat::start(&Scenario::new(), setup);
+    editor.input(":AgentChat<CR>");
+    editor.wait_state("idle");
+    let messages = editor.messages();
+    assert!(messages.contains("layout.width") && messages.contains("colour"), "{messages}");
+    assert_eq!(chat::window(&editor, "agentchat").unwrap().width, 48, "the default for what is wrong");
+    editor.input("<CR>i1<CR>2<CR>3<CR>4<CR>5<CR>6<CR>7");
+    editor.wait_until("the configured bound", |e| chat::window(e, "agentchat_prompt").unwrap().height == 5);
+}
