@@ -21,6 +21,7 @@ local plugs = {
   ["agentchat-allow"] = "require('agentchat.permission').decide('allow')",
   ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
   ["agentchat-permission"] = "require('agentchat.permission').show()",
+  ["agentchat-paste-image"] = "require('agentchat.paste').image()",
   ["agentchat-take-back"] = "require('agentchat.prompt').take_back_current()",
 }
 for name, call in pairs(plugs) do

@@ -14,12 +14,15 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
-use crate::core::effect::{Effect, MessageLevel, Show};
+use crate::core::effect::{Effect, GatherJob, MessageLevel, Show};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
+use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
 use crate::core::{State, step};
+use crate::files::finder::{Finder, Wanted};
 use crate::nvim::channel::{self, Nvim};
+use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
@@ -94,6 +97,7 @@ async fn export_to(wanted: &Export, text: String) -> (MessageLevel, String) {
 struct Owner {
     nvim: Nvim,
     files: Files,
+    finder: Finder,
     start: Instant,
     core: Option<State>,
     settings: Settings,
@@ -120,6 +124,7 @@ impl Owner {
         let (finish, finished) = mpsc::unbounded_channel();
         Self {
             files: Files::new(nvim.clone()),
+            finder: Finder::default(),
             nvim,
             start: Instant::now(),
             core: None,
@@ -196,6 +201,7 @@ impl Owner {
             FromLua::Resync(chat) => self.frames.resync(chat),
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
+            FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -300,6 +306,7 @@ impl Owner {
                 let (files, request) = (self.files.clone(), job.request);
                 self.file_work(request, async move { files.write(job, content).await });
             }
+            Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
             }
@@ -334,6 +341,33 @@ impl Owner {
             let outcome = work.await.unwrap_or_else(|_| FileOutcome::Failed("Internal error of the editor".to_owned()));
             // The owner is gone only when the helper ends.
             let _ = finish.send(Finished::Work(Event::FileDone(request, outcome)));
+        });
+    }
+
+    /// Looks up what a prompt mentions. Should that panic, the prompt is sent with links.
+    fn gather(&self, job: GatherJob) {
+        let (chat, prompt, count) = (job.chat, job.prompt, job.sources.len());
+        let finish = self.finish.clone();
+        let work = tokio::spawn(context::gather(self.files.clone(), job));
+        tokio::spawn(async move {
+            let found = work.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "looking up what a prompt mentions failed");
+                vec![Found::Failed("it could not be read, see `:AgentChat log`".to_owned()); count]
+            });
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
+        });
+    }
+
+    /// Answers in a call of its own: it is for whoever is typing now, and does not wait for rows.
+    fn find_files(&self, id: u64, wanted: Wanted) {
+        let (finder, nvim) = (self.finder.clone(), self.nvim.clone());
+        tokio::spawn(async move {
+            let Some(found) = finder.find(wanted).await else { return };
+            let found = Value::Array(found.into_iter().map(Value::from).collect());
+            if let Err(error) = hand::ask(&nvim, HAND, "files_found", vec![id.into(), found]).await {
+                tracing::warn!(%error, "found files could not be shown");
+            }
         });
     }
 

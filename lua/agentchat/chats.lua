@@ -11,8 +11,15 @@
 ---@field status agentchat.Status
 ---@field waiting integer[] ids of the prompts that are queued, oldest first
 ---@field waiting_is_guess boolean whether `waiting` was made up before the helper was there to say
+---@field commands agentchat.Command[] what the agent can be told with a slash
+---@field lines_along integer lines below the prompt's text that say what goes along
 ---@field texts table<integer, string> prompts that may still have to be given back, by id
 ---@field views table<"transcript"|"prompt", agentchat.View> where the windows were when the chat was last hidden
+
+---@class agentchat.Command
+---@field name string without the slash
+---@field description string
+---@field hint? string what may follow it
 
 ---@class agentchat.View
 ---@field view table of `winsaveview()`
@@ -66,6 +73,8 @@ function M.create(opts)
     waiting = {},
     waiting_is_guess = false,
     texts = {},
+    commands = {},
+    lines_along = 0,
     views = {},
   }
   chat.status.agent = opts.agent

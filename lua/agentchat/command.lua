@@ -41,24 +41,22 @@ local function option_ids(prefix)
   end
 end
 
---- The lines of a command's range as context for the agent.
----@param opts vim.api.keyset.create_user_command.command_args
----@return { type: "text", text: string }
-local function range_block(opts)
-  local lines = vim.api.nvim_buf_get_lines(0, opts.line1 - 1, opts.line2, false)
-  local name = vim.fn.fnamemodify(vim.api.nvim_buf_get_name(0), ":.")
-  local fence = "```"
-  for _, line in ipairs(lines) do
-    local run = line:match("^%s*(`+)")
-    if run and #run >= #fence then
-      fence = run .. "`"
-    end
+--- The file names that may be added.
+---@param lead string
+---@return string[]
+local function file_names(lead)
+  return vim.fn.getcompletion(lead, "file")
+end
+
+--- File names with wildcards, `~` and `%` replaced, unless a file has that very name.
+---@param names string[]
+---@return string[]
+local function expanded(names)
+  local files = {}
+  for _, name in ipairs(names) do
+    vim.list_extend(files, vim.uv.fs_stat(name) and { name } or vim.fn.expand(name, false, true))
   end
-  local head = ("%s, lines %d to %d:"):format(name ~= "" and name or "An unnamed buffer", opts.line1, opts.line2)
-  local text = { head, fence .. vim.bo.filetype }
-  vim.list_extend(text, lines)
-  text[#text + 1] = fence
-  return { type = "text", text = table.concat(text, "\n") }
+  return files
 end
 
 ---@param name string
@@ -123,11 +121,20 @@ M.subcommands = {
         require("agentchat.message").show("error", ":AgentChat prompt needs a text")
         return
       end
-      local blocks = { { type = "text", text = args } }
+      chat().prompt(args, opts.range > 0 and { range = { opts.line1, opts.line2 } } or nil)
+    end,
+  },
+  add = {
+    takes = "text",
+    complete = file_names,
+    run = function(args, opts)
       if opts.range > 0 then
-        blocks[2] = range_block(opts)
+        chat().add({ first = opts.line1, last = opts.line2 })
       end
-      chat().prompt(blocks)
+      local files = expanded(vim.list_slice(opts.fargs, 2))
+      if #files > 0 or opts.range == 0 then
+        chat().add(unpack(files))
+      end
     end,
   },
   cancel = {

@@ -13,6 +13,7 @@
 ---@field max_line_bytes? integer
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field completion? { autotrigger?: boolean }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -22,6 +23,7 @@
 ---@field max_line_bytes integer
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field completion { autotrigger: boolean }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -90,6 +92,12 @@ M.schema = {
     default = 10000,
     check = positive_integer,
     doc = "Milliseconds in which a cancelled turn may end by itself.",
+  },
+  {
+    key = "completion.autotrigger",
+    type = "boolean",
+    default = true,
+    doc = "Whether `/` and `@` in the prompt show completions by themselves.",
   },
   {
     key = "layout.width",

@@ -52,6 +52,13 @@ function handlers.queued(item)
   require("agentchat.prompt").queued(item[2], item[3])
 end
 
+function handlers.commands(item)
+  local chat = require("agentchat.chats").get(item[2])
+  if chat then
+    chat.commands = without_nil(item[3])
+  end
+end
+
 function handlers.event(item)
   local data = item[3]
   require("agentchat.events").fire(item[2], type(data) == "table" and without_nil(data) or nil)
@@ -98,6 +105,13 @@ end
 ---@param info agentchat.HelperInfo
 function M.ready(info)
   require("agentchat.helper").ready(without_nil(info))
+end
+
+--- The answer to `find_files`.
+---@param number integer
+---@param files string[]
+function M.files_found(number, files)
+  require("agentchat.completion").files_found(number, files)
 end
 
 return M

@@ -22,6 +22,7 @@ M.groups = {
   { "AgentChatSummary", "NonText", "what a turn took, at its end" },
   { "AgentChatFold", "Comment", "what is folded" },
   { "AgentChatQueued", "NonText", "a prompt that waits" },
+  { "AgentChatMention", "Special", "what goes along with a prompt" },
   { "AgentChatDim", "NonText", "what is beside the point" },
   { "AgentChatAdded", "Added", "a line that an edit adds" },
   { "AgentChatRemoved", "Removed", "a line that an edit removes" },

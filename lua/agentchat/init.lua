@@ -53,21 +53,80 @@ function M.toggle()
   end
 end
 
---- Sends a prompt. While the agent starts or works, it is queued.
----@param text_or_blocks string|{ type: "text", text: string }[]
----@param opts? { agent?: string }
+--- A script's blocks as the text that stands for them.
+---@param blocks agentchat.Block[]
+---@param chat agentchat.Chat
+---@return string
+local function as_text(blocks, chat)
+  local mentions = require("agentchat.mentions")
+  local texts = {}
+  for i, block in ipairs(blocks) do
+    if type(block) == "table" and block.type == "text" and type(block.text) == "string" then
+      texts[i] = block.text
+    elseif type(block) == "table" and (block.type == "file" or block.type == "image") and block.path then
+      texts[i] = mentions.write(mentions.name(vim.fs.normalize(block.path), chat.cwd), block.first, block.last)
+    else
+      error(("agentchat: block %d is neither a text nor a file"):format(i), 3)
+    end
+  end
+  return table.concat(texts, "\n")
+end
+
+---@alias agentchat.Block
+---| { type: "text", text: string }
+---| { type: "file"|"image", path: string, first?: integer, last?: integer }
+
+--- Sends a prompt, and what it mentions (`@file`) with it. While the agent starts or works, it is queued.
+---@param text_or_blocks string|agentchat.Block[]
+---@param opts? { agent?: string, range?: { [1]: integer, [2]: integer } } lines of the current buffer that go along
 function M.prompt(text_or_blocks, opts)
-  local blocks = text_or_blocks
-  if type(blocks) == "string" then
-    blocks = { { type = "text", text = blocks } }
-  elseif type(blocks) ~= "table" or #blocks == 0 then
+  local is_list = type(text_or_blocks) == "table" and #text_or_blocks > 0
+  if not is_list and type(text_or_blocks) ~= "string" then
     error("agentchat: prompt() takes a text or a list of blocks", 2)
   end
   local chats = require("agentchat.chats")
   local agent = opts and opts.agent
   local chat = agent and (chats.with_agent(agent) or chats.create({ agent = agent })) or ensure_chat()
+  local text = is_list and as_text(text_or_blocks --[[@as agentchat.Block[] ]], chat) or text_or_blocks
+  local range = opts and opts.range
+  if range then
+    local buf = vim.api.nvim_get_current_buf()
+    text = text .. "\n" .. require("agentchat.context").track(chat, buf, range[1], range[2])
+  end
   show_and_start(chat, false)
-  require("agentchat.prompt").send(chat, blocks)
+  require("agentchat.prompt").send(chat, text --[[@as string]])
+end
+
+--- Adds files or lines to the next prompt; without an argument, the current file.
+---@param ... string|{ path?: string, first?: integer, last?: integer } a path, or lines (1-based) of a file or of the current buffer
+function M.add(...)
+  local added = { ... }
+  local buf = vim.api.nvim_get_current_buf()
+  if #added == 0 then
+    local name = vim.api.nvim_buf_get_name(buf)
+    if vim.bo[buf].buftype ~= "" or name == "" then
+      require("agentchat.message").show("error", "this buffer is no file; name one: :AgentChat add {file}")
+      return
+    end
+    added = { name }
+  end
+  local chat = ensure_chat()
+  local mentions = require("agentchat.mentions")
+  local labels = {}
+  for i, item in ipairs(added) do
+    local lines = type(item) == "table" and item or {}
+    local path = type(item) == "string" and item or lines.path
+    if path then
+      path = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
+      labels[i] = mentions.write(mentions.name(path, chat.cwd), lines.first, lines.last)
+    elseif lines.first then
+      labels[i] = require("agentchat.context").track(chat, buf, lines.first, lines.last or lines.first)
+    else
+      error("agentchat: add() takes paths, or tables with `path` or `first` and `last`", 2)
+    end
+  end
+  show_and_start(chat, false)
+  require("agentchat.prompt").insert(chat, table.concat(labels, " "))
 end
 
 --- Stops the turn; again within the grace period, ends it by force.

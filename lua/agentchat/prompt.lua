@@ -3,7 +3,6 @@
 local M = {}
 
 local api = vim.api
-local hint_ns = api.nvim_create_namespace("agentchat.hint")
 local last_prompt = 0
 
 ---@param chat agentchat.Chat
@@ -28,25 +27,14 @@ local function is_blank(text)
   return text:find("%S") == nil
 end
 
----@param chat agentchat.Chat
----@param buf integer
-local function show_placeholder(chat, buf)
-  api.nvim_buf_clear_namespace(buf, hint_ns, 0, -1)
-  if api.nvim_buf_line_count(buf) == 1 and api.nvim_buf_get_lines(buf, 0, 1, true)[1] == "" then
-    local hint = #chat.waiting > 0 and "<C-p> takes back the queued prompt" or "Ask the agent. <CR> or <C-s> sends"
-    api.nvim_buf_set_extmark(buf, hint_ns, 0, 0, {
-      virt_text = { { hint, "AgentChatDim" } },
-      virt_text_pos = "overlay",
-    })
-  end
-end
-
---- Shows the placeholder and the right height for what is in the buffer.
+--- Shows the placeholder, what goes along, and the right height for what is in the buffer.
 ---@param chat agentchat.Chat
 local function refresh(chat)
   local buf = chat.prompt
   if buf and api.nvim_buf_is_loaded(buf) then
-    show_placeholder(chat, buf)
+    local hint = require("agentchat.prompt_hint")
+    hint.placeholder(chat, buf)
+    hint.along(chat)
     require("agentchat.layout").fit_prompt(chat)
   end
 end
@@ -73,6 +61,7 @@ local function map_keys(buf)
   map({ "n", "i" }, "<Plug>(agentchat-send)", call:format("send_current()"), "Send the prompt")
   map({ "n", "i" }, "<Plug>(agentchat-history-prev)", call:format("recall(-1)"), "The prompt before")
   map({ "n", "i" }, "<Plug>(agentchat-history-next)", call:format("recall(1)"), "The prompt after")
+  map("i", "<Plug>(agentchat-paste-image)", "<Cmd>lua require('agentchat.paste').image()<CR>", "Paste an image")
   map("n", "<CR>", "<Plug>(agentchat-send)", "Send the prompt")
   map({ "n", "i" }, "<C-s>", "<Plug>(agentchat-send)", "Send the prompt")
   map({ "n", "i" }, "<C-p>", function()
@@ -98,7 +87,18 @@ local function own(chat, buf)
   on({ "InsertLeave", "BufLeave", "BufHidden", "CursorHold" }, function()
     require("agentchat.draft").save(chat, M.text(chat))
   end)
+  -- Not when the chat is opened: what a language client needs is loaded when the first text is typed.
+  api.nvim_create_autocmd("InsertEnter", {
+    group = group,
+    buffer = buf,
+    once = true,
+    callback = function()
+      require("agentchat.completion").attach(buf)
+    end,
+  })
+  require("agentchat.paste").watch()
   on("BufUnload", function()
+    require("agentchat.prompt_hint").forget(chat)
     require("agentchat.draft").save(chat, M.text(chat))
     api.nvim_del_augroup_by_id(group)
     vim.schedule(require("agentchat.lifecycle").sweep)
@@ -115,7 +115,11 @@ local function begin(chat, buf)
   if draft and is_blank(M.text(chat)) then
     api.nvim_buf_set_lines(buf, 0, -1, true, vim.split(draft, "\n", { plain = true }))
   end
-  show_placeholder(chat, buf)
+  local hint = require("agentchat.prompt_hint")
+  hint.placeholder(chat, buf)
+  if draft then
+    hint.along(chat)
+  end
 end
 
 --- The chat's prompt buffer, made when it is not there (any more).
@@ -136,11 +140,11 @@ function M.adopt(chat, buf)
   begin(chat, buf)
 end
 
---- Sends blocks to the chat's agent.
+--- Sends a text and what it mentions to the chat's agent.
 ---@param chat agentchat.Chat
----@param blocks { type: "text", text: string }[]
+---@param text string
 ---@return boolean sent
-function M.send(chat, blocks)
+function M.send(chat, text)
   require("agentchat.lifecycle").start(chat)
   local helper = require("agentchat.helper")
   if helper.state == "failed" then
@@ -148,12 +152,10 @@ function M.send(chat, blocks)
     return false
   end
   last_prompt = last_prompt + 1
-  local texts = vim.tbl_map(function(block)
-    return block.text
-  end, blocks)
-  chat.texts[last_prompt] = table.concat(texts, "\n")
+  chat.texts[last_prompt] = text
   require("agentchat.history").add(chat.texts[last_prompt])
-  helper.notify("prompt", { chat = chat.id, id = last_prompt, blocks = blocks })
+  local parts = require("agentchat.context").parts(chat, text)
+  helper.notify("prompt", { chat = chat.id, id = last_prompt, parts = parts })
   if helper.state ~= "ready" then
     chat.waiting[#chat.waiting + 1] = last_prompt
     chat.waiting_is_guess = true
@@ -179,7 +181,7 @@ function M.send_current()
     return
   end
   text = text:gsub("%s+$", "")
-  if M.send(chat, { { type = "text", text = text } }) then
+  if M.send(chat, text) then
     set_text(chat, "")
     require("agentchat.draft").save(chat, "")
   end
@@ -258,7 +260,7 @@ function M.take_back(chat)
     return method == "prompt" and arg.id == id
   end)
   if #unsent > 0 then
-    M.taken_back(chat.id, id, unsent[1].blocks)
+    M.taken_back(chat.id, id, chat.texts[id])
   else
     helper.notify("take_back", { chat = chat.id, id = id })
   end
@@ -282,7 +284,7 @@ function M.withdraw_unsent(chat)
     return method == "prompt" and arg.chat == chat.id
   end)
   for _, prompt in ipairs(unsent) do
-    M.taken_back(chat.id, prompt.id, prompt.blocks)
+    M.taken_back(chat.id, prompt.id, chat.texts[prompt.id])
   end
   return #unsent > 0
 end
@@ -290,18 +292,50 @@ end
 --- The helper has removed a queued prompt.
 ---@param chat_id integer
 ---@param id integer
----@param blocks { type: string, text?: string }[]
-function M.taken_back(chat_id, id, blocks)
+---@param text string as it was written
+function M.taken_back(chat_id, id, text)
   local chat = require("agentchat.chats").get(chat_id)
   if not chat then
     return
   end
-  local texts = {}
-  for _, block in ipairs(blocks) do
-    texts[#texts + 1] = block.text
-  end
   forget_waiting(chat, id)
-  put_back(chat, table.concat(texts, "\n"))
+  put_back(chat, text)
+end
+
+--- What the agent takes may be known now.
+---@param chat agentchat.Chat
+function M.status_changed(chat)
+  if chat.lines_along > 0 then
+    require("agentchat.prompt_hint").along(chat)
+  end
+end
+
+--- Writes into the prompt: at the cursor if the user is in it, else at the end.
+---@param chat agentchat.Chat
+---@param words string
+function M.insert(chat, words)
+  local buf = M.ensure(chat)
+  local win = api.nvim_get_current_win()
+  local row, col = api.nvim_buf_line_count(buf) - 1, nil
+  local here = api.nvim_win_get_buf(win) == buf
+  if here then
+    row, col = unpack(api.nvim_win_get_cursor(win))
+    row = row - 1
+  end
+  local line = api.nvim_buf_get_lines(buf, row, row + 1, true)[1]
+  -- In normal mode the cursor is on a character, and what is added comes after it.
+  local inserts = api.nvim_get_mode().mode:find("^i")
+  col = math.min(#line, (not col or not here) and #line or inserts and col or col + 1)
+  while col < #line and line:byte(col + 1) >= 0x80 and line:byte(col + 1) < 0xc0 do
+    col = col + 1
+  end
+  local before = line:sub(1, col)
+  local text = (before:find("%S$") and " " or "") .. words .. " "
+  api.nvim_buf_set_text(buf, row, col, row, col, { text })
+  if here then
+    api.nvim_win_set_cursor(win, { row + 1, col + #text })
+  end
+  refresh(chat)
 end
 
 --- The helper's list of the prompts that wait.

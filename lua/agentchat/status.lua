@@ -11,6 +11,7 @@
 ---@field usage { used?: number, size?: number, cost?: any }
 ---@field plan? { done: integer, total: integer, step?: string } of the turn that runs, or ran last
 ---@field follow "on"|"off"|"paused"
+---@field prompt_capabilities? { image: boolean, embedded_context: boolean } what the agent takes, once it is known
 ---@field permissions integer open permission requests
 ---@field queued integer prompts that wait
 ---@field changes integer pending hunks
@@ -179,6 +180,7 @@ function M.set(id, status)
     require("agentchat.transcript").hint(chat, nil)
   end
   M.refresh(chat)
+  require("agentchat.prompt").status_changed(chat)
 end
 
 return M

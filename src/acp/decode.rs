@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 
 use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
 use crate::core::ids::SessionId;
-use crate::core::message::{AgentRequest, Answer, Choices, RpcError, Update, Usage};
+use crate::core::message::{AgentCommand, AgentRequest, Answer, Choices, RpcError, Update, Usage};
+use crate::core::prompt::PromptCapabilities;
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
 
 /// Longest error text of an agent that is kept, in bytes: some put a whole web page into it.
@@ -119,8 +120,10 @@ fn any_update(value: &Value) -> Update {
             Some(title) => Update::Title(title.as_str().map(|title| cut(title.to_owned(), LABEL))),
         }),
         "usage_update" => usage(value),
-        // Commands are kept once the prompt can complete them; a subagent's state is no news of this session.
-        "available_commands_update" | "state_update" => Some(Update::Silent),
+        "available_commands_update" => array(value, "availableCommands")
+            .map(|commands| Update::Commands(commands.iter().filter_map(command).collect())),
+        // A subagent's state is no news of this session.
+        "state_update" => Some(Update::Silent),
         _ => None,
     };
     known.or_else(|| chunk(&name, value)).unwrap_or_else(|| Update::Unknown { name, detail: short(value) })
@@ -140,6 +143,14 @@ fn plan_step(entry: &Value) -> PlanStep {
             _ => PlanStatus::Pending,
         },
     }
+}
+
+fn command(value: &Value) -> Option<AgentCommand> {
+    let name = text(value, "name")?;
+    // Some write the slash into the name.
+    let name = name.trim_start_matches('/').to_owned();
+    let hint = value.get("input").and_then(|input| text(input, "hint")).filter(|hint| !hint.is_empty());
+    Some(AgentCommand { name, description: text(value, "description").unwrap_or_default(), hint })
 }
 
 fn usage(value: &Value) -> Option<Update> {
@@ -221,7 +232,10 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
         .and_then(Value::as_u64)
         .ok_or_else(|| RpcError { code: None, message: "the answer names no protocolVersion".into() })?;
     let info = value.get("agentInfo").unwrap_or(&Value::Null);
-    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name") })
+    let capabilities = value.get("agentCapabilities").and_then(|all| all.get("promptCapabilities"));
+    let takes = |kind| capabilities.and_then(|all| all.get(kind)).and_then(Value::as_bool).unwrap_or_default();
+    let takes = PromptCapabilities { image: takes("image"), embedded_context: takes("embeddedContext") };
+    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes })
 }
 
 /// Decodes the answer to `session/new`.
@@ -341,6 +355,38 @@ mod tests {
         assert_eq!(patch.title, None);
         assert_eq!(patch.content.map(|content| content.len()), Some(2));
         assert_eq!(patch.locations.map(|locations| locations.len()), Some(1));
+    }
+
+    #[test]
+    fn commands_have_names_without_a_slash_and_perhaps_a_hint() {
+        let commands = json!([
+            {"name": "/test", "description": "Run them", "input": {"hint": "which"}},
+            {"name": "plan", "input": null},
+            {"description": "no name"},
+        ]);
+        let command = |name: &str, description: &str, hint: Option<&str>| AgentCommand {
+            name: name.into(),
+            description: description.into(),
+            hint: hint.map(str::to_owned),
+        };
+        assert_eq!(
+            decoded(json!({"sessionUpdate": "available_commands_update", "availableCommands": commands})),
+            Update::Commands(vec![command("test", "Run them", Some("which")), command("plan", "", None)])
+        );
+    }
+
+    #[test]
+    fn what_an_agent_does_not_name_it_does_not_take() {
+        let takes = |capabilities: Value| {
+            let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
+            match initialized(&RawValue::from_string(result.to_string()).expect("JSON")) {
+                Ok(Answer::Initialized { takes, .. }) => (takes.image, takes.embedded_context),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(takes(json!({"promptCapabilities": {"image": true, "embeddedContext": true}})), (true, true));
+        assert_eq!(takes(json!({"promptCapabilities": {"image": null, "embeddedContext": false}})), (false, false));
+        assert_eq!(takes(Value::Null), (false, false));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::core::ids::CallId;
 use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError};
+use crate::core::prompt::PromptBlock;
 use crate::core::requests::ReplyToken;
 
 #[derive(Serialize)]
@@ -44,9 +45,26 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
         AgentCall::Initialize => request(id, "initialize", initialize()),
         AgentCall::NewSession { cwd } => request(id, "session/new", v1::NewSessionRequest::new(cwd.clone())),
         AgentCall::Prompt { session, blocks } => {
-            let blocks =
-                blocks.iter().map(|text| v1::ContentBlock::Text(v1::TextContent::new(text.as_str()))).collect();
+            let blocks = blocks.iter().map(content).collect();
             request(id, "session/prompt", v1::PromptRequest::new(v1::SessionId::new(&*session.0), blocks))
+        }
+    }
+}
+
+/// A block of a prompt.
+fn content(block: &PromptBlock) -> v1::ContentBlock {
+    match block {
+        PromptBlock::Text(text) => v1::ContentBlock::Text(v1::TextContent::new(text.as_str())),
+        PromptBlock::Link { name, uri } => {
+            v1::ContentBlock::ResourceLink(v1::ResourceLink::new(name.as_str(), uri.as_str()))
+        }
+        PromptBlock::Resource { uri, text } => {
+            let contents = v1::TextResourceContents::new(text.as_str(), uri.as_str());
+            let resource = v1::EmbeddedResourceResource::TextResourceContents(contents);
+            v1::ContentBlock::Resource(v1::EmbeddedResource::new(resource))
+        }
+        PromptBlock::Image { uri, mime, data } => {
+            v1::ContentBlock::Image(v1::ImageContent::new(data.as_str(), *mime).uri(uri.clone()))
         }
     }
 }
@@ -118,6 +136,8 @@ fn line(message: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
     use crate::core::ids::{ConnId, SessionId};
 
     fn text(line: Vec<u8>) -> String {
@@ -138,12 +158,33 @@ mod tests {
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"
         );
         assert_eq!(
-            text(call(CallId(3), &AgentCall::Prompt { session: SessionId::from("s"), blocks: vec!["hi".into()] })),
+            text(call(
+                CallId(3),
+                &AgentCall::Prompt { session: SessionId::from("s"), blocks: vec![PromptBlock::Text("hi".into())] }
+            )),
             "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\",\"prompt\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n"
         );
         assert_eq!(
             text(notice(&AgentNotice::Cancel { session: SessionId::from("s") })),
             "{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}\n"
+        );
+    }
+
+    #[test]
+    fn blocks_are_what_the_protocol_says() {
+        let json = |block: &PromptBlock| serde_json::to_value(content(block)).expect("JSON");
+        let (uri, name) = ("file:///a".to_owned(), "a".to_owned());
+        assert_eq!(
+            json(&PromptBlock::Link { uri: uri.clone(), name }),
+            json!({"type": "resource_link", "name": "a", "uri": "file:///a"})
+        );
+        assert_eq!(
+            json(&PromptBlock::Resource { uri: uri.clone(), text: "t".into() }),
+            json!({"type": "resource", "resource": {"uri": "file:///a", "text": "t"}})
+        );
+        assert_eq!(
+            json(&PromptBlock::Image { uri, mime: "image/png", data: "AAAA".into() }),
+            json!({"type": "image", "mimeType": "image/png", "data": "AAAA", "uri": "file:///a"})
         );
     }
 

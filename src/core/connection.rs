@@ -7,6 +7,7 @@ use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::{Departure, TimerKey};
 use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError};
+use super::prompt::PromptCapabilities;
 use super::quirks::Quirks;
 use super::state::{Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
@@ -39,6 +40,7 @@ impl State {
                 phase: Phase::Spawning,
                 calls: HashMap::new(),
                 sessions: HashMap::new(),
+                takes: PromptCapabilities::default(),
                 quirks: Quirks::default(),
                 early: Vec::new(),
             },
@@ -120,7 +122,8 @@ impl State {
         // An answer that nobody waits for any more: to a call of a turn that was ended by force, or a second one.
         let Some(purpose) = connection.calls.remove(&call) else { return };
         match (purpose, result) {
-            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name })) => {
+            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name, takes })) => {
+                connection.takes = takes;
                 connection.quirks = agent_name.map(|name| Quirks::of(&name)).unwrap_or_default();
                 self.initialized(conn, protocol_version);
             }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::config::AgentSpec;
 use super::event::TimerKey;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
-use super::message::{AgentCall, AgentNotice, Reply};
+use super::message::{AgentCall, AgentCommand, AgentNotice, Reply};
 use super::permission::PermissionView;
+use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
 use super::transcript::Change;
@@ -36,6 +37,8 @@ pub enum Effect {
     ReadFile(FileJob, ReadRange),
     /// Write a file; `Event::FileDone` follows.
     WriteFile(FileJob, Arc<str>),
+    /// Look up what a prompt mentions; `Event::Gathered` follows.
+    Gather(GatherJob),
     /// Wake the core at that time.
     SetTimer(TimerKey, Millis),
     /// Forget that timer.
@@ -61,6 +64,21 @@ pub struct FileJob {
     pub confined_to: Option<PathBuf>,
 }
 
+/// What a prompt mentions, to be looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatherJob {
+    /// The chat.
+    pub chat: ChatId,
+    /// The prompt.
+    pub prompt: PromptId,
+    /// The chat's folder.
+    pub cwd: PathBuf,
+    /// What to look up, in order.
+    pub sources: Vec<Source>,
+    /// What the agent takes: nothing else need be read.
+    pub takes: PromptCapabilities,
+}
+
 /// Which lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadRange {
@@ -80,7 +98,9 @@ pub enum Show {
     /// The prompts that wait: id and first line, oldest first.
     Queued(ChatId, Vec<(PromptId, String)>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.
-    TakenBack(ChatId, PromptId, Vec<String>),
+    TakenBack(ChatId, PromptId, String),
+    /// The agent's commands in this chat.
+    Commands(ChatId, Vec<AgentCommand>),
     /// A `User` autocommand.
     UserEvent(UserEvent),
     /// One message for the user.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::ids::{ChatId, ConnId, OpenId, PromptId};
 use super::message::AgentMessage;
+use super::prompt::{Found, PromptPart};
 
 /// Everything that reaches [`super::step`].
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub enum Event {
     Gone(ConnId, Departure),
     /// A file operation that an effect asked for is done.
     FileDone(OpenId, FileOutcome),
+    /// What the mentions of a prompt stand for was looked up.
+    Gathered(ChatId, PromptId, Vec<Found>),
     /// A timer that an effect set has run out.
     Timer(TimerKey),
 }
@@ -42,8 +45,8 @@ pub enum UserAction {
         chat: ChatId,
         /// Its id, new.
         id: PromptId,
-        /// Its text blocks.
-        blocks: Vec<String>,
+        /// What it is made of.
+        parts: Vec<PromptPart>,
     },
     /// A queued prompt is taken back.
     TakeBack(ChatId, PromptId),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::ids::{CallId, SessionId};
+use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
 use super::tool_call::ToolCallPatch;
 use super::transcript::{PlanStep, Speaker};
@@ -70,6 +71,8 @@ pub enum Update {
     Choices(Choices),
     /// Use of the context window.
     Usage(Usage),
+    /// The commands that a prompt may begin with.
+    Commands(Vec<AgentCommand>),
     /// Known, and nothing to show.
     Silent,
     /// A kind this version does not know: its name and a short form of its content.
@@ -88,6 +91,17 @@ pub struct Choices {
     pub mode: Option<String>,
     /// The model's name.
     pub model: Option<String>,
+}
+
+/// A command of the agent: a prompt may begin with `/` and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// Its name, without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// What may be typed after it.
+    pub hint: Option<String>,
 }
 
 /// Use of the context window, and what the session has cost.
@@ -182,8 +196,8 @@ pub enum AgentCall {
     Prompt {
         /// The session.
         session: SessionId,
-        /// Its text blocks.
-        blocks: Vec<String>,
+        /// Its content.
+        blocks: Vec<PromptBlock>,
     },
 }
 
@@ -196,6 +210,8 @@ pub enum Answer {
         protocol_version: u64,
         /// The agent's own name for itself (`agentInfo.name`).
         agent_name: Option<String>,
+        /// What it takes in prompts.
+        takes: PromptCapabilities,
     },
     /// To `session/new`.
     SessionCreated {

@@ -12,6 +12,7 @@ pub mod event;
 pub mod ids;
 pub mod message;
 pub mod permission;
+pub mod prompt;
 pub mod quirks;
 pub mod requests;
 pub mod state;
@@ -43,6 +44,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Spawned(conn) => state.spawned(conn),
         Event::Gone(conn, departure) => state.gone(conn, &departure),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
+        Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
@@ -56,7 +58,7 @@ impl State {
         match action {
             UserAction::Open { chat, agent, cwd } => self.open_chat(chat, agent, cwd),
             UserAction::Close(chat) => self.close_chat(chat),
-            UserAction::Prompt { chat, id, blocks } => self.prompt(chat, id, blocks),
+            UserAction::Prompt { chat, id, parts } => self.prompt(chat, id, parts),
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::config::duration_text;
-use super::effect::{Effect, Show, UserEvent};
+use super::effect::{Effect, GatherJob, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, PromptId, TurnId};
 use super::message::{AgentCall, AgentNotice, RpcError};
+use super::prompt::{Found, PromptPart, compose, looked_up, written};
 use super::sessions::sign_in_hint;
 use super::state::{PendingCall, Prompt, Session, State, Turn};
 use super::summary::TurnRecord;
@@ -15,13 +16,13 @@ use super::transcript::{Severity, Speaker};
 
 impl State {
     /// Sends a prompt, or queues it while that cannot be done yet.
-    pub(super) fn prompt(&mut self, id: ChatId, prompt: PromptId, blocks: Vec<String>) {
+    pub(super) fn prompt(&mut self, id: ChatId, prompt: PromptId, parts: Vec<PromptPart>) {
         let Some(chat) = self.chats.get_mut(&id) else {
-            self.emit(Show::TakenBack(id, prompt, blocks));
+            self.emit(Show::TakenBack(id, prompt, written(&parts)));
             self.warn("That chat is closed; `:AgentChat open` opens a new one.");
             return;
         };
-        chat.queue.push_back(Prompt { id: prompt, blocks });
+        chat.queue.push_back(Prompt { id: prompt, parts });
         match chat.session {
             // A prompt is a wish to talk: start what is not there.
             Session::None => self.start_session(id),
@@ -40,7 +41,7 @@ impl State {
             return;
         };
         if let Some(queued) = chat.queue.remove(position) {
-            self.emit(Show::TakenBack(id, queued.id, queued.blocks));
+            self.emit(Show::TakenBack(id, queued.id, written(&queued.parts)));
             self.show_queue(id);
         }
     }
@@ -53,7 +54,7 @@ impl State {
             return;
         }
         for queued in queue {
-            self.emit(Show::TakenBack(id, queued.id, queued.blocks));
+            self.emit(Show::TakenBack(id, queued.id, written(&queued.parts)));
         }
         self.show_queue(id);
     }
@@ -64,7 +65,8 @@ impl State {
             .queue
             .iter()
             .map(|queued| {
-                let first = queued.blocks.iter().flat_map(|block| block.lines()).find(|line| !line.trim().is_empty());
+                let text = written(&queued.parts);
+                let first = text.lines().find(|line| !line.trim().is_empty());
                 (queued.id, first.unwrap_or_default().to_owned())
             })
             .collect();
@@ -72,23 +74,60 @@ impl State {
         self.touch(id);
     }
 
-    /// Begins a turn with the oldest prompt that waits, if nothing is in its way.
+    /// Begins a turn with the oldest prompt that waits, if nothing is in its way. What it mentions is looked up first;
+    /// meanwhile it stays in the queue, and may be taken back or cancelled like any other.
     pub(super) fn send_next_prompt(&mut self, id: ChatId) {
         let Some(chat) = self.chats.get_mut(&id) else { return };
-        let Session::Ready(conn, session) = chat.session.clone() else { return };
+        let Session::Ready(conn, _) = chat.session else { return };
         if chat.turn.is_some() {
             return;
         }
+        let Some(prompt) = chat.queue.front() else { return };
+        let sources = looked_up(&prompt.parts);
+        if sources.is_empty() {
+            self.begin_turn(id, Vec::new());
+        } else if chat.gathering != Some(prompt.id) {
+            chat.gathering = Some(prompt.id);
+            let (prompt, cwd) = (prompt.id, chat.cwd.clone());
+            let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
+            self.effects.push(Effect::Gather(GatherJob { chat: id, prompt, cwd, sources, takes }));
+        }
+    }
+
+    /// What a prompt mentions is there. It may have been taken back meanwhile, or the session may be another one.
+    pub(super) fn gathered(&mut self, id: ChatId, prompt: PromptId, found: Vec<Found>) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        if chat.gathering != Some(prompt) {
+            return;
+        }
+        chat.gathering = None;
+        let is_next = chat.queue.front().is_some_and(|queued| queued.id == prompt);
+        if is_next && chat.turn.is_none() {
+            self.begin_turn(id, found);
+        } else {
+            self.send_next_prompt(id);
+        }
+    }
+
+    /// Sends the prompt at the head of the queue; `found` is what its mentions stand for.
+    fn begin_turn(&mut self, id: ChatId, found: Vec<Found>) {
+        let turn = self.next_turn();
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Session::Ready(conn, session) = chat.session.clone() else { return };
         let Some(prompt) = chat.queue.pop_front() else { return };
         let record = TurnRecord::new(self.now, chat.usage.as_ref());
-        let turn = self.next_turn();
-        if let Some(chat) = self.chats.get_mut(&id) {
-            chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
-            chat.transcript.begin_turn();
-            let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &prompt.blocks.join("\n"));
-            self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
+        chat.transcript.begin_turn();
+        let text = written(&prompt.parts);
+        let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &text);
+        let agent = chat.agent.clone();
+        self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+        let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
+        let composed = compose(prompt.parts, found, takes, &agent);
+        for note in composed.notes {
+            self.note(id, Severity::Info, note);
         }
-        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: prompt.blocks });
+        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: composed.blocks });
         self.emit(Show::UserEvent(UserEvent::TurnStart(id)));
         self.show_queue(id);
     }

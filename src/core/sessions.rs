@@ -76,6 +76,7 @@ impl State {
             chat.tokens = 0;
         }
         self.touch(id);
+        self.emit(Show::Commands(id, Vec::new()));
         self.emit(Show::UserEvent(UserEvent::SessionStart(id, session.clone())));
         for (session, update) in early {
             self.update(conn, session, update);

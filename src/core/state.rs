@@ -8,6 +8,7 @@ use super::effect::{Effect, MessageLevel, Show};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
 use super::permission::{FileWork, Permission};
+use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
@@ -40,6 +41,8 @@ pub(super) struct Chat {
     pub(super) session: Session,
     pub(super) transcript: Transcript,
     pub(super) queue: VecDeque<Prompt>,
+    /// The prompt at the head of the queue whose mentions are being looked up.
+    pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
@@ -80,7 +83,7 @@ impl Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub(super) id: PromptId,
-    pub(super) blocks: Vec<String>,
+    pub(super) parts: Vec<PromptPart>,
 }
 
 /// A running turn.
@@ -101,6 +104,8 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     pub(super) calls: HashMap<CallId, PendingCall>,
     pub(super) sessions: HashMap<SessionId, ChatId>,
+    /// What it takes in prompts; known once it is ready.
+    pub(super) takes: PromptCapabilities,
     /// What is known to be peculiar about the agent.
     pub(super) quirks: Quirks,
     /// Updates for sessions that the agent has not announced yet.
@@ -243,10 +248,17 @@ impl State {
             model: chat.model.clone(),
             usage: chat.usage.clone(),
             plan: chat.transcript.plan_progress(),
+            takes: self.takes(chat),
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
             error,
         })
+    }
+
+    /// What the chat's agent takes in prompts, once that is known.
+    fn takes(&self, chat: &Chat) -> Option<PromptCapabilities> {
+        let connection = self.connections.get(&chat.session.conn()?)?;
+        (connection.phase == Phase::Ready).then_some(connection.takes)
     }
 
     fn start_phase(&self, conn: ConnId) -> &'static str {
@@ -265,6 +277,7 @@ impl Chat {
             session: Session::None,
             transcript: Transcript::default(),
             queue: VecDeque::new(),
+            gathering: None,
             turn: None,
             title: None,
             modes: Vec::new(),

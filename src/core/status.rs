@@ -2,6 +2,7 @@
 
 use super::ids::SessionId;
 use super::message::Usage;
+use super::prompt::PromptCapabilities;
 use super::transcript::PlanProgress;
 
 /// What a chat is doing. The words are those of `status().state`.
@@ -56,6 +57,8 @@ pub struct Status {
     pub usage: Option<Usage>,
     /// How far the plan of the running turn is.
     pub plan: Option<PlanProgress>,
+    /// What the agent takes in prompts, once that is known.
+    pub takes: Option<PromptCapabilities>,
     /// Open permission requests.
     pub permissions: usize,
     /// Prompts that wait.

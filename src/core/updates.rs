@@ -33,6 +33,7 @@ impl State {
             Update::Unknown { name, detail } => {
                 self.note(chat, Severity::Info, format!("{name}: {detail}"));
             }
+            Update::Commands(commands) => self.emit(Show::Commands(chat, commands)),
             Update::Silent => {}
             Update::Title(_) | Update::Mode(_) | Update::Choices(_) | Update::Usage(_) => {
                 self.update_facts(chat, update);
@@ -50,7 +51,12 @@ impl State {
                 chat.model = chosen.model.or(chat.model.take());
             }
             Update::Usage(usage) => chat.usage = Some(usage),
-            Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_) | Update::Silent | Update::Unknown { .. } => {}
+            Update::Chunk { .. }
+            | Update::Tool { .. }
+            | Update::Plan(_)
+            | Update::Commands(_)
+            | Update::Silent
+            | Update::Unknown { .. } => {}
         }
         self.touch(id);
     }

@@ -44,6 +44,20 @@ struct Shared {
     freed: tokio::sync::Notify,
 }
 
+/// Why there is no text.
+#[derive(Debug, thiserror::Error)]
+pub enum TextError {
+    /// There is no such file.
+    #[error("it does not exist")]
+    Missing,
+    /// It is not text.
+    #[error("it is not text")]
+    NotText,
+    /// Something else.
+    #[error("{0}")]
+    Other(String),
+}
+
 /// A loaded buffer.
 struct Loaded {
     buf: i64,
@@ -124,6 +138,20 @@ impl Files {
         };
         self.remember(&job, &path, text.into());
         answer
+    }
+
+    /// The text of a file as the user sees it, for a prompt of theirs.
+    ///
+    /// # Errors
+    /// See [`TextError`].
+    pub async fn text(&self, path: &Path) -> Result<String, TextError> {
+        let path = paths::resolve(path, None).unwrap_or_else(|path| path);
+        let _turn = self.turn(&path).await;
+        self.current_text(&path, Instant::now() + PATIENCE).await.map_err(|trouble| match trouble {
+            Trouble::Disk(disk::DiskError::Missing(_)) => TextError::Missing,
+            Trouble::Disk(disk::DiskError::NotText(_) | disk::DiskError::NotAFile(_)) => TextError::NotText,
+            other => TextError::Other(other.to_string()),
+        })
     }
 
     /// `fs/write_text_file`.

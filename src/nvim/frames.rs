@@ -12,6 +12,7 @@ use super::incoming::{array, get, integer};
 use super::wire;
 use crate::core::effect::{Show, UserEvent};
 use crate::core::ids::{ChatId, Millis, PromptId};
+use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
 use crate::core::transcript::{Change, EntryIndex, Transcript};
@@ -55,6 +56,7 @@ struct Chat {
     tick: u64,
     status: Option<Status>,
     queued: Option<Vec<(PromptId, String)>>,
+    commands: Option<Vec<AgentCommand>>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: VecDeque<Value>,
 }
@@ -77,7 +79,11 @@ struct InFlight {
 
 impl Chat {
     fn waits(&self) -> bool {
-        !self.view.is_clean() || self.status.is_some() || self.queued.is_some() || !self.after_rows.is_empty()
+        !self.view.is_clean()
+            || self.status.is_some()
+            || self.queued.is_some()
+            || self.commands.is_some()
+            || !self.after_rows.is_empty()
     }
 }
 
@@ -105,6 +111,7 @@ impl Frames {
             tick: 0,
             status: None,
             queued: None,
+            commands: None,
             after_rows: VecDeque::new(),
         });
     }
@@ -135,6 +142,11 @@ impl Frames {
             Show::Status(chat, status) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
                     chat.status = Some(*status);
+                }
+            }
+            Show::Commands(chat, commands) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    chat.commands = Some(commands);
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
@@ -215,6 +227,9 @@ impl Frames {
             }
             if let Some(prompts) = chat.queued.take() {
                 items.push(wire::queued(id, &prompts));
+            }
+            if let Some(commands) = chat.commands.take() {
+                items.push(wire::commands(id, &commands));
             }
             if is_shown {
                 items.extend(chat.after_rows.drain(..));

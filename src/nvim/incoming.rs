@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 use super::channel::Writer;
 use crate::core::event::UserAction;
 use crate::core::ids::{ChatId, OpenId, PromptId};
+use crate::core::prompt::{PromptPart, Source};
 use crate::core::transcript::EntryIndex;
+use crate::files::finder::Wanted;
 
 /// Something that Lua said.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,8 @@ pub enum FromLua {
     Inspect(ChatId, EntryIndex),
     /// The transcript is to be written to a file.
     Export(ChatId, Export),
+    /// Files are looked for; the number names the question.
+    FindFiles(u64, Wanted),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -112,8 +116,16 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "prompt" => FromLua::Action(UserAction::Prompt {
             chat: chat()?,
             id: PromptId(integer(arguments, "id")?),
-            blocks: array(arguments, "blocks").iter().filter_map(|block| string(block, "text")).collect(),
+            parts: array(arguments, "parts").iter().filter_map(part).collect(),
         }),
+        "find_files" => FromLua::FindFiles(
+            integer(arguments, "id")?,
+            Wanted {
+                root: PathBuf::from(string(arguments, "cwd")?),
+                query: string(arguments, "query")?,
+                limit: usize::try_from(integer(arguments, "limit")?).ok()?,
+            },
+        ),
         "take_back" => FromLua::Action(UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?))),
         "cancel" => FromLua::Action(UserAction::Cancel(chat()?)),
         "respond" => FromLua::Action(UserAction::Respond {
@@ -123,6 +135,21 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })
+}
+
+/// A piece of a prompt.
+fn part(value: &Value) -> Option<PromptPart> {
+    let source = match get(value, "type")?.as_str()? {
+        "text" => return string(value, "text").map(PromptPart::Text),
+        "file" => Source::File {
+            path: PathBuf::from(string(value, "path")?),
+            lines: integer(value, "first").zip(integer(value, "last")),
+        },
+        "context" => Source::Text { name: string(value, "name")?, text: string(value, "text")? },
+        "diff" => Source::Diff,
+        _ => return None,
+    };
+    Some(PromptPart::Mention { label: string(value, "label")?, source })
 }
 
 /// The value of a key of a map.

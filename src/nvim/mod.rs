@@ -4,10 +4,12 @@
 //! * [`incoming`]: notifications of Lua to the core's events;
 //! * [`frames`]: everything that is shown, one bounded frame in flight;
 //! * [`wire`]: values for Lua;
+//! * [`context`]: what a prompt mentions;
 //! * [`hand`]: calls of Lua functions;
 //! * [`files`]: reading and writing files through Neovim's buffers.
 
 pub mod channel;
+pub mod context;
 pub mod files;
 pub mod frames;
 pub mod hand;

@@ -4,6 +4,7 @@ use rmpv::Value;
 
 use crate::core::effect::{MessageLevel, Show, UserEvent};
 use crate::core::ids::{ChatId, PromptId};
+use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
 use crate::view::{Mark, Op, permission};
@@ -76,6 +77,9 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
     let plan = status.plan.as_ref().map_or(Value::Nil, |plan| {
         map([("done", number(plan.done)), ("total", number(plan.total)), ("step", optional(plan.step.as_deref()))])
     });
+    let takes = status.takes.map_or(Value::Nil, |takes| {
+        map([("image", takes.image.into()), ("embedded_context", takes.embedded_context.into())])
+    });
     let table = map([
         ("state", status.state.as_str().into()),
         ("phase", optional(status.phase)),
@@ -86,6 +90,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("model", optional(status.model.as_deref())),
         ("usage", usage),
         ("plan", plan),
+        ("prompt_capabilities", takes),
         ("permissions", number(status.permissions)),
         ("queued", number(status.queued)),
         ("error", optional(status.error.as_deref())),
@@ -129,13 +134,23 @@ pub(super) fn queued(chat: ChatId, prompts: &[(PromptId, String)]) -> Value {
     Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids)])
 }
 
-/// Everything else that is shown, except what [`status`], [`permissions`] and [`queued`] are for.
+/// The agent's commands.
+pub(super) fn commands(chat: ChatId, commands: &[AgentCommand]) -> Value {
+    let list = commands.iter().map(|command| {
+        map([
+            ("name", text(command.name.as_str())),
+            ("description", text(command.description.as_str())),
+            ("hint", optional(command.hint.as_deref())),
+        ])
+    });
+    Value::Array(vec!["commands".into(), chat.0.into(), Value::Array(list.collect())])
+}
+
+/// Everything else that is shown, except what the functions above are for.
 pub(super) fn item(show: &Show) -> Option<Value> {
     Some(Value::Array(match show {
-        Show::TakenBack(chat, id, blocks) => {
-            let blocks =
-                blocks.iter().map(|block| map([("type", "text".into()), ("text", text(block.as_str()))])).collect();
-            vec!["taken_back".into(), chat.0.into(), id.0.into(), Value::Array(blocks)]
+        Show::TakenBack(chat, id, written) => {
+            vec!["taken_back".into(), chat.0.into(), id.0.into(), text(written.as_str())]
         }
         Show::UserEvent(event) => {
             let (name, data) = user_event(event);
@@ -149,7 +164,7 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             };
             vec!["notify".into(), level.into(), text(message.as_str())]
         }
-        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) => return None,
+        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) => return None,
     }))
 }
 

@@ -25,6 +25,7 @@ mod navigate;
 mod order;
 mod permissions;
 mod prompting;
+mod prompts;
 mod recordings;
 mod replay;
 mod scripted_agent;

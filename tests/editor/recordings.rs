@@ -14,6 +14,7 @@ use agentchat::core::event::{Event, FileOutcome, UserAction};
 use agentchat::core::ids::{ChatId, ConnId, Millis, PromptId};
 use agentchat::core::message::{AgentMessage, Update};
 use agentchat::core::permission::PermissionView;
+use agentchat::core::prompt::PromptPart;
 use agentchat::core::transcript::{Entry, Transcript};
 use agentchat::core::{State, step};
 
@@ -163,7 +164,11 @@ impl Client {
             Some("session/prompt") => {
                 self.prompts += 1;
                 let id = PromptId(self.prompts);
-                self.happen(Event::User(UserAction::Prompt { chat: CHAT, id, blocks: vec!["prompt".into()] }));
+                self.happen(Event::User(UserAction::Prompt {
+                    chat: CHAT,
+                    id,
+                    parts: vec![PromptPart::Text("prompt".into())],
+                }));
             }
             Some("session/cancel") => self.happen(Event::User(UserAction::Cancel(CHAT))),
             None => {

@@ -3,6 +3,7 @@ use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, Millis, OpenId, PromptId, SessionId};
 use crate::core::message::{AgentMessage, AgentRequest, Answer, PermissionOption, Reply, RpcError, Update};
+use crate::core::prompt::PromptCapabilities;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
 
 fn tool(id: &str, status: ToolStatus, is_new: bool) -> Update {
@@ -234,7 +235,10 @@ fn a_wrong_protocol_version_is_reported() {
     let mut world = World::new();
     world.open(CHAT);
     world.happen(Event::Spawned(CONN));
-    world.answer("initialize", Answer::Initialized { protocol_version: 9, agent_name: None });
+    world.answer(
+        "initialize",
+        Answer::Initialized { protocol_version: 9, agent_name: None, takes: PromptCapabilities::default() },
+    );
     assert_eq!(world.shown_state(), Some("failed"));
     assert!(world.transcript()[0].contains("version 9"));
 }
@@ -311,7 +315,14 @@ fn a_missing_file_is_an_error_except_for_the_agent_that_cannot_take_one() {
         let mut world = World::new();
         world.open(CHAT);
         world.happen(Event::Spawned(CONN));
-        world.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: Some(name.into()) });
+        world.answer(
+            "initialize",
+            Answer::Initialized {
+                protocol_version: 1,
+                agent_name: Some(name.into()),
+                takes: PromptCapabilities::default(),
+            },
+        );
         world.created("s");
         let read = AgentRequest::ReadFile { session: session(), path: "/p/new".into(), line: None, limit: None };
         world.asks("1", read);

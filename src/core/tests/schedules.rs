@@ -6,12 +6,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::core::effect::{Effect, FileJob, Show};
+use crate::core::effect::{Effect, FileJob, GatherJob, Show};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
 use crate::core::message::{
     AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, Update,
 };
+use crate::core::prompt::{Found, PromptCapabilities, PromptPart, Source};
 use crate::core::requests::ReplyToken;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
 use crate::core::transcript::Speaker;
@@ -21,7 +22,7 @@ use crate::core::transcript::Speaker;
 enum Happening {
     Open(u64),
     Close(u64),
-    Prompt(u64),
+    Prompt(u64, bool),
     TakeBack(u64, u64),
     Cancel(u64),
     Restart(u64),
@@ -34,6 +35,7 @@ enum Happening {
     Asks(usize, usize, u8),
     TakesBack(usize, usize),
     FileDone(usize, u8),
+    Gathered(usize),
     Timer(usize),
 }
 
@@ -42,7 +44,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         2 => chat.clone().prop_map(Happening::Open),
         1 => chat.clone().prop_map(Happening::Close),
-        4 => chat.clone().prop_map(Happening::Prompt),
+        4 => (chat.clone(), any::<bool>()).prop_map(|(c, mentions)| Happening::Prompt(c, mentions)),
         1 => (chat.clone(), 0u64..20).prop_map(|(c, p)| Happening::TakeBack(c, p)),
         2 => chat.clone().prop_map(Happening::Cancel),
         1 => chat.prop_map(Happening::Restart),
@@ -55,6 +57,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         8 => (any::<usize>(), 0usize..3, 0u8..6).prop_map(|(c, s, k)| Happening::Asks(c, s, k)),
         1 => (any::<usize>(), any::<usize>()).prop_map(|(c, r)| Happening::TakesBack(c, r)),
         3 => (any::<usize>(), 0u8..6).prop_map(|(r, o)| Happening::FileDone(r, o)),
+        3 => any::<usize>().prop_map(Happening::Gathered),
         1 => any::<usize>().prop_map(Happening::Timer),
     ]
 }
@@ -66,6 +69,7 @@ struct Outside {
     calls: Vec<(ConnId, CallId, AgentCall)>,
     sessions: Vec<SessionId>,
     files: Vec<FileJob>,
+    gathers: Vec<GatherJob>,
     timers: BTreeSet<TimerKey>,
     permissions: Vec<(OpenId, Vec<String>)>,
     /// Requests that were sent, by raw id, and how often each was answered.
@@ -86,6 +90,7 @@ impl Outside {
             calls: Vec::new(),
             sessions: Vec::new(),
             files: Vec::new(),
+            gathers: Vec::new(),
             timers: BTreeSet::new(),
             permissions: Vec::new(),
             asked: BTreeMap::new(),
@@ -107,6 +112,7 @@ impl Outside {
                     *answers += 1;
                 }
                 Effect::ReadFile(job, _) | Effect::WriteFile(job, _) => self.files.push(job),
+                Effect::Gather(job) => self.gathers.push(job),
                 Effect::SetTimer(key, _) => {
                     self.timers.insert(key);
                 }
@@ -136,11 +142,19 @@ impl Outside {
                 self.event(Event::User(UserAction::Open { chat: ChatId(chat), agent: None, cwd: "/p".into() }));
             }
             Happening::Close(chat) => self.event(Event::User(UserAction::Close(ChatId(chat)))),
-            Happening::Prompt(chat) => self.event(Event::User(UserAction::Prompt {
-                chat: ChatId(chat),
-                id: PromptId(self.counter),
-                blocks: vec!["p".into()],
-            })),
+            Happening::Prompt(chat, mentions) => {
+                let source = Source::File { path: "/p/a".into(), lines: None };
+                let mention = PromptPart::Mention { label: "@a".into(), source };
+                let parts = if mentions { vec![mention] } else { vec![PromptPart::Text("p".into())] };
+                let (chat, id) = (ChatId(chat), PromptId(self.counter));
+                self.event(Event::User(UserAction::Prompt { chat, id, parts }));
+            }
+            Happening::Gathered(at) => {
+                if !self.gathers.is_empty() {
+                    let job = self.gathers.remove(at % self.gathers.len());
+                    self.event(Event::Gathered(job.chat, job.prompt, vec![Found::Text("A".into())]));
+                }
+            }
             Happening::TakeBack(chat, id) => {
                 self.event(Event::User(UserAction::TakeBack(ChatId(chat), PromptId(id))));
             }
@@ -231,7 +245,11 @@ impl Outside {
 
     fn answer(&mut self, call: &AgentCall) -> Answer {
         match call {
-            AgentCall::Initialize => Answer::Initialized { protocol_version: 1, agent_name: None },
+            AgentCall::Initialize => Answer::Initialized {
+                protocol_version: 1,
+                agent_name: None,
+                takes: PromptCapabilities { image: true, embedded_context: self.counter.is_multiple_of(2) },
+            },
             AgentCall::NewSession { .. } => {
                 let session = SessionId(Arc::from(format!("s{}", self.counter)));
                 self.sessions.push(session.clone());

@@ -8,6 +8,7 @@ use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, UserAction};
 use crate::core::ids::{CallId, ChatId, ConnId, Millis, PromptId, SessionId};
 use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, Reply, Update};
+use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
 use crate::core::transcript::{Entry, Severity, Speaker, Transcript};
 use crate::core::{State, step};
@@ -68,13 +69,16 @@ impl World {
     }
 
     pub(super) fn prompt(&mut self, id: u64, text: &str) {
-        self.user(UserAction::Prompt { chat: CHAT, id: PromptId(id), blocks: vec![text.to_owned()] });
+        self.user(UserAction::Prompt { chat: CHAT, id: PromptId(id), parts: vec![PromptPart::Text(text.to_owned())] });
     }
 
     /// The agent's process runs, and answers `initialize`.
     pub(super) fn initialized(&mut self) {
         self.happen(Event::Spawned(CONN));
-        self.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: None });
+        self.answer(
+            "initialize",
+            Answer::Initialized { protocol_version: 1, agent_name: None, takes: PromptCapabilities::default() },
+        );
     }
 
     /// The agent answers `session/new`.
@@ -156,7 +160,7 @@ impl World {
     /// The texts that went back into the prompt.
     pub(super) fn taken_back(&self) -> Vec<String> {
         let texts = self.shows().filter_map(|show| match show {
-            Show::TakenBack(_, _, blocks) => Some(blocks.concat()),
+            Show::TakenBack(_, _, text) => Some(text.clone()),
             _ => None,
         });
         texts.collect()

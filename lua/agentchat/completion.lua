@@ -1,0 +1,346 @@
+--- Completion in the prompt: the agent's commands after `/`, files and context after `@`.
+---
+--- It is a language server inside of Neovim, attached to prompt buffers only, so that Neovim's own completion and every
+--- completion plugin can use it. Commands are known here; for files the helper is asked by a notification, and the answer
+--- goes to whoever asked when it comes. No key waits for it.
+
+local M = {}
+
+local api = vim.api
+local mentions = require("agentchat.mentions")
+
+local NAME = "agentchat"
+local MAX_FILES = 50
+
+local kinds = vim.lsp.protocol.CompletionItemKind
+
+---@class agentchat.Question
+---@field answer fun(files: string[])
+---@field drop fun() nobody waits for the answer any more
+
+---@type table<integer, agentchat.Question> what the helper was asked, by number; only the newest is open
+local open = {}
+local last_question = 0
+
+---@param range lsp.Range
+---@param typed string what is there now; items pass the filters of whoever shows them because of it
+---@param index integer
+---@param item { label: string, text: string, kind: integer, detail?: string, doc?: string }
+---@return lsp.CompletionItem
+local function completion_item(range, typed, index, item)
+  return {
+    label = item.label,
+    kind = item.kind,
+    detail = item.detail,
+    documentation = item.doc,
+    filterText = typed,
+    sortText = ("%05d"):format(index),
+    textEdit = { range = range, newText = item.text },
+  }
+end
+
+---@param row integer 0-based
+---@param from integer 0-based byte
+---@param to integer
+---@return lsp.Range
+local function range_of(row, from, to)
+  return { start = { line = row, character = from }, ["end"] = { line = row, character = to } }
+end
+
+---@param chat agentchat.Chat
+---@param typed string the line before the cursor
+---@return lsp.CompletionList
+local function commands(chat, typed)
+  local range = range_of(0, 0, #typed)
+  local items = {}
+  local wanted = typed:sub(2):lower()
+  for _, command in ipairs(chat.commands) do
+    if vim.startswith(command.name:lower(), wanted) then
+      items[#items + 1] = completion_item(range, typed, #items + 1, {
+        label = "/" .. command.name,
+        text = "/" .. command.name .. (command.hint and " " or ""),
+        kind = kinds.Function,
+        detail = command.hint,
+        doc = command.description,
+      })
+    end
+  end
+  return { isIncomplete = true, items = items }
+end
+
+--- The words that fit what was typed.
+---@param query string
+---@return { label: string, text: string, kind: integer, detail?: string, doc?: string }[]
+local function special_items(query)
+  local context = require("agentchat.context")
+  local names = vim.tbl_filter(function(name)
+    return vim.startswith(name, query)
+  end, vim.tbl_keys(context.specials))
+  table.sort(names)
+  return vim.tbl_map(function(name)
+    local special = context.specials[name]
+    return {
+      label = "@" .. name,
+      text = "@" .. name,
+      kind = kinds.Keyword,
+      detail = special.describe() or "nothing now",
+      doc = special.doc,
+    }
+  end, names)
+end
+
+local function drop_open()
+  for number, question in pairs(open) do
+    open[number] = nil
+    question.drop()
+  end
+end
+
+--- Asks the helper for files; what was asked before is not wanted any more.
+---@param chat agentchat.Chat
+---@param query string
+---@param question agentchat.Question
+local function ask(chat, query, question)
+  drop_open()
+  last_question = last_question + 1
+  open[last_question] = question
+  require("agentchat.helper").notify("find_files", {
+    id = last_question,
+    cwd = chat.cwd,
+    query = query,
+    limit = MAX_FILES,
+  })
+end
+
+--- The helper has found files.
+---@param number integer the question's
+---@param files string[]
+function M.files_found(number, files)
+  local question = open[number]
+  if question then
+    open[number] = nil
+    question.answer(files)
+  end
+end
+
+---@param chat agentchat.Chat
+---@param row integer
+---@param before string the line before the cursor
+---@param query string
+---@param start integer 0-based byte of the `@`
+---@param reply fun(err: table?, result: lsp.CompletionList?)
+---@param drop fun()
+local function complete_mention(chat, row, before, query, start, reply, drop)
+  local typed = before:sub(start + 1)
+  local range = range_of(row, start, #before)
+  local found = special_items(query)
+  local function list(files)
+    for _, file in ipairs(files) do
+      local is_folder = file:sub(-1) == "/"
+      found[#found + 1] = {
+        label = file,
+        text = mentions.write(file),
+        kind = is_folder and kinds.Folder or kinds.File,
+      }
+    end
+    local items = {}
+    for i, item in ipairs(found) do
+      items[i] = completion_item(range, typed, i, item)
+    end
+    return { isIncomplete = true, items = items }
+  end
+  if require("agentchat.helper").state ~= "ready" then
+    reply(nil, list({}))
+    return
+  end
+  ask(chat, query, {
+    answer = function(files)
+      reply(nil, list(files))
+    end,
+    drop = drop,
+  })
+end
+
+---@param params lsp.CompletionParams
+---@param reply fun(err: table?, result: lsp.CompletionList?)
+---@param drop fun() in place of `reply`: nobody waits any more
+local function complete(params, reply, drop)
+  local nothing = { isIncomplete = false, items = {} }
+  local id = tonumber(params.textDocument.uri:match("prompt/(%d+)$"))
+  local chat = id and require("agentchat.chats").get(id)
+  if not chat or not chat.prompt or not api.nvim_buf_is_loaded(chat.prompt) then
+    reply(nil, nothing)
+    return
+  end
+  local row = params.position.line
+  local line = api.nvim_buf_get_lines(chat.prompt, row, row + 1, false)[1] or ""
+  local before = line:sub(1, params.position.character)
+  local query, start = mentions.being_typed(before)
+  if query then
+    complete_mention(chat, row, before, query, start --[[@as integer]], reply, drop)
+  elseif row == 0 and before:find("^/%S*$") then
+    reply(nil, commands(chat, before))
+  else
+    reply(nil, nothing)
+  end
+end
+
+local capabilities = {
+  positionEncoding = "utf-8",
+  completionProvider = { triggerCharacters = { "/", "@" } },
+  textDocumentSync = { openClose = false, change = 0 },
+}
+
+---@type table<string, fun(params: table, reply: fun(err: table?, result: any), drop: fun())>
+local methods = {
+  initialize = function(_, reply)
+    reply(nil, { capabilities = capabilities, serverInfo = { name = NAME } })
+  end,
+  shutdown = function(_, reply)
+    drop_open()
+    reply(nil, vim.NIL)
+  end,
+  ["textDocument/completion"] = complete,
+}
+
+--- The server, as `vim.lsp.start()` takes it.
+---@param dispatchers vim.lsp.rpc.Dispatchers
+---@return vim.lsp.rpc.PublicClient
+local function server(dispatchers)
+  local closing = false
+  local last_id = 0
+  local function close()
+    if not closing then
+      closing = true
+      dispatchers.on_exit(0, 0)
+    end
+  end
+  return {
+    request = function(method, params, callback, notify_reply)
+      if closing then
+        return false
+      end
+      last_id = last_id + 1
+      local id = last_id
+      local handler = methods[method]
+      -- Never inside of the request: whoever asks does not expect the answer yet.
+      -- Neovim's own transport does not pass the answer to a cancelled request on either.
+      local drop = vim.schedule_wrap(function()
+        if notify_reply then
+          notify_reply(id)
+        end
+      end)
+      local reply = vim.schedule_wrap(function(err, result)
+        if notify_reply then
+          notify_reply(id)
+        end
+        callback(err, result)
+      end)
+      if handler then
+        handler(params, reply, drop)
+      else
+        reply({ code = -32601, message = "Method not found: " .. method })
+      end
+      return true, id
+    end,
+    notify = function(method)
+      if method == "exit" then
+        close()
+      end
+      return not closing
+    end,
+    is_closing = function()
+      return closing
+    end,
+    terminate = close,
+  }
+end
+
+--- Whether another plugin shows completions by itself.
+local function has_other_completion()
+  return package.loaded["blink.cmp"] ~= nil or package.loaded["cmp"] ~= nil or package.loaded["mini.completion"] ~= nil
+end
+
+--- Puts the whole text of an item in place: Neovim 0.10 takes the part before the first space.
+---@param buf integer
+local function mend_spaces(buf)
+  api.nvim_create_autocmd("CompleteDone", {
+    group = api.nvim_create_augroup("agentchat.completion." .. buf, {}),
+    buffer = buf,
+    callback = function()
+      local done = vim.v.completed_item
+      local item = vim.tbl_get(done, "user_data", "nvim", "lsp", "completion_item")
+      local text = vim.tbl_get(item or {}, "textEdit", "newText")
+      if not text or text == done.word or vim.tbl_get(item, "textEdit", "range", "start", "character") == nil then
+        return
+      end
+      local row, col = unpack(api.nvim_win_get_cursor(0))
+      local start = item.textEdit.range.start.character
+      if api.nvim_get_current_line():sub(start + 1, col) == done.word then
+        api.nvim_buf_set_text(buf, row - 1, start, row - 1, col, { text })
+        api.nvim_win_set_cursor(0, { row, start + #text })
+      end
+    end,
+  })
+end
+
+---@param client_id integer
+---@param buf integer
+local function enable(client_id, buf)
+  if not vim.lsp.completion or not vim.lsp.completion.enable then
+    mend_spaces(buf)
+    return
+  end
+  local auto = require("agentchat.config").get().completion.autotrigger and not has_other_completion()
+  vim.lsp.completion.enable(true, client_id, buf, {
+    autotrigger = auto,
+    convert = function(item)
+      return { word = item.textEdit and item.textEdit.newText or item.label }
+    end,
+  })
+  if auto then
+    -- What is offered while typing must not be inserted before it is chosen.
+    pcall(api.nvim_set_option_value, "completeopt", "menuone,noselect,popup", { buf = buf })
+  end
+end
+
+--- Attaches the server to a prompt buffer.
+---@param buf integer
+function M.attach(buf)
+  if not api.nvim_buf_is_loaded(buf) or #vim.lsp.get_clients({ name = NAME, bufnr = buf }) > 0 then
+    return
+  end
+  local client_id = vim.lsp.start({
+    name = NAME,
+    cmd = server,
+    on_init = function(client)
+      -- Neovim 0.10 does not take the server's word for it.
+      client.offset_encoding = "utf-8"
+    end,
+  }, {
+    bufnr = buf,
+    reuse_client = function(client, config)
+      return client.name == config.name
+    end,
+    silent = true,
+  })
+  if not client_id then
+    return
+  end
+  local client = vim.lsp.get_client_by_id(client_id)
+  if client and client.initialized then
+    enable(client_id, buf)
+    return
+  end
+  api.nvim_create_autocmd("LspAttach", {
+    buffer = buf,
+    callback = function(args)
+      if args.data.client_id == client_id then
+        enable(client_id, buf)
+        return true
+      end
+    end,
+  })
+end
+
+return M
