@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, Step, chunk, end_turn, gate, plan, thought, tool_call, tool_status, tool_update, update,
+    Scenario, Step, chunk, end_turn, gate, numbered, plan, thought, tool_call, tool_status, tool_update, update,
 };
 use crate::support::{Editor, ScriptedAgent, Setup};
 
@@ -21,7 +21,7 @@ fn wait_turn(editor: &Editor) {
 }
 
 fn lines(name: &str, count: usize) -> String {
-    (0..count).map(|number| format!("{name} {number}\n")).collect()
+    numbered(name, 0..count)
 }
 
 fn text(text: &str) -> Json {
