@@ -76,6 +76,26 @@ local function states_in(buf, win, ids)
   return states
 end
 
+--- Whether a normal mode command of ours would not become part of what the user is doing.
+local function may_run_normal()
+  return vim.fn.mode(1):find("^[vV\22sS\19]") == nil and vim.fn.mode(1):find("^no") == nil
+end
+
+--- Gives windows their folds once the user has done with what they select or are about to change.
+---@param buf integer
+local function prepare_later(buf)
+  api.nvim_create_autocmd("ModeChanged", {
+    once = true,
+    callback = vim.schedule_wrap(function()
+      for _, win in ipairs(buffers[buf] and vim.fn.win_findbuf(buf) or {}) do
+        if not M.has(buf, win) then
+          M.prepare(buf, win)
+        end
+      end
+    end),
+  })
+end
+
 --- Removes what is folded at these lines of a window.
 ---@param win integer
 ---@param lines integer[] 1-based
@@ -100,6 +120,11 @@ end
 ---@param win integer
 local function rebuild(buf, win)
   local known = buffers[buf]
+  if not may_run_normal() then
+    known.made[win] = nil
+    prepare_later(buf)
+    return
+  end
   local commands, made = {}, {}
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, fold_ns, 0, -1, { details = true })) do
     local id, first, last = mark[1], mark[2] + 1, mark[4].end_row + 1
@@ -127,7 +152,10 @@ function M.prepare(buf, win)
     api.nvim_set_option_value(name, value, { win = win, scope = "local" })
   end
   vim.wo[win][0].fillchars = (vim.go.fillchars ~= "" and vim.go.fillchars .. "," or "") .. "fold: "
-  vim.wo[win][0].winhighlight = "Folded:AgentChatFold"
+  local highlights = vim.wo[win].winhighlight
+  if not highlights:find("Folded:", 1, true) then
+    vim.wo[win][0].winhighlight = (highlights ~= "" and highlights .. "," or "") .. "Folded:AgentChatFold"
+  end
   rebuild(buf, win)
 end
 
@@ -257,6 +285,11 @@ local function fold_window(buf, win, marks, before, gone, follows)
       made[mark[2]] = nil
     end
   end
+  if #stale > 0 and not may_run_normal() then
+    M.remember(buf, win)
+    rebuild(buf, win)
+    return false
+  end
   delete_folds(win, stale)
   run_in(win, commands)
   return collapsed
@@ -308,10 +341,13 @@ end
 --- them half empty.
 ---@param wins integer[] in which folds were closed
 function M.fill(wins)
+  if not may_run_normal() then
+    return
+  end
   for _, win in ipairs(wins) do
     api.nvim_win_call(win, function()
       local height = api.nvim_win_text_height(win, { start_row = vim.fn.line("w0") - 1 }).all
-      if height < api.nvim_win_get_height(win) - 1 then
+      if vim.fn.line("w0") > 1 and height < api.nvim_win_get_height(win) - 1 then
         vim.cmd("normal! zb")
       end
     end)

@@ -7,24 +7,38 @@ local M = {}
 ---@field plug string
 ---@field key string
 ---@field modes string[]
----@field call string Lua
+---@field rhs string|fun(): string keys, or what gives them
 ---@field desc string
+
+---@param code string
+local function lua(code)
+  return ("<Cmd>lua require('agentchat.%s<CR>"):format(code)
+end
+
+---@param around boolean
+local function code_block(around)
+  return function()
+    return require("agentchat.navigate").code_keys(around)
+  end
+end
+
+local motion, object, normal = { "n", "x", "o" }, { "x", "o" }, { "n" }
 
 ---@type agentchat.Key[]
 M.transcript = {
-  { plug = "turn-next", key = "]]", modes = { "n", "x", "o" }, call = "navigate').turn(1)", desc = "Next turn" },
-  { plug = "turn-prev", key = "[[", modes = { "n", "x", "o" }, call = "navigate').turn(-1)", desc = "Turn before" },
-  { plug = "tool-next", key = "]x", modes = { "n", "x", "o" }, call = "navigate').tool(1)", desc = "Next tool call" },
-  { plug = "tool-prev", key = "[x", modes = { "n", "x", "o" }, call = "navigate').tool(-1)", desc = "Tool call before" },
-  { plug = "code-next", key = "]k", modes = { "n", "x", "o" }, call = "navigate').code(1)", desc = "Next code block" },
-  { plug = "code-prev", key = "[k", modes = { "n", "x", "o" }, call = "navigate').code(-1)", desc = "Code block before" },
-  { plug = "code-inner", key = "ic", modes = { "x", "o" }, call = "navigate').select_code(false)", desc = "Code" },
-  { plug = "code-around", key = "ac", modes = { "x", "o" }, call = "navigate').select_code(true)", desc = "Code block" },
-  { plug = "open-fold-or-file", key = "<CR>", modes = { "n" }, call = "places').go_or_down()", desc = "Open fold or file" },
-  { plug = "file", key = "gf", modes = { "n" }, call = "places').go()", desc = "Go to the file" },
-  { plug = "link", key = "gx", modes = { "n" }, call = "places').open_link()", desc = "Open the link" },
-  { plug = "inspect", key = "K", modes = { "n" }, call = "inspect').open()", desc = "All of the tool call" },
-  { plug = "help", key = "g?", modes = { "n" }, call = "keys').show()", desc = "These keys" },
+  { plug = "turn-next", key = "]]", modes = motion, rhs = lua("navigate').turn(1)"), desc = "Next turn" },
+  { plug = "turn-prev", key = "[[", modes = motion, rhs = lua("navigate').turn(-1)"), desc = "Turn before" },
+  { plug = "tool-next", key = "]x", modes = motion, rhs = lua("navigate').tool(1)"), desc = "Next tool call" },
+  { plug = "tool-prev", key = "[x", modes = motion, rhs = lua("navigate').tool(-1)"), desc = "Tool call before" },
+  { plug = "code-next", key = "]k", modes = motion, rhs = lua("navigate').code(1)"), desc = "Next code block" },
+  { plug = "code-prev", key = "[k", modes = motion, rhs = lua("navigate').code(-1)"), desc = "Code block before" },
+  { plug = "code-inner", key = "ic", modes = object, rhs = code_block(false), desc = "Code of a block" },
+  { plug = "code-around", key = "ac", modes = object, rhs = code_block(true), desc = "Code block with its fences" },
+  { plug = "file", key = "gf", modes = normal, rhs = lua("places').go()"), desc = "Go to the file" },
+  { plug = "open", key = "<CR>", modes = normal, rhs = lua("places').go_or_down()"), desc = "Open the fold or file" },
+  { plug = "link", key = "gx", modes = normal, rhs = lua("places').open_link()"), desc = "Open the link" },
+  { plug = "inspect", key = "K", modes = normal, rhs = lua("inspect').open()"), desc = "All of the tool call" },
+  { plug = "help", key = "g?", modes = normal, rhs = lua("keys').show()"), desc = "These keys" },
 }
 
 --- Maps the keys in a transcript buffer.
@@ -32,8 +46,8 @@ M.transcript = {
 function M.map_transcript(buf)
   for _, key in ipairs(M.transcript) do
     local plug = ("<Plug>(agentchat-%s)"):format(key.plug)
-    local call = ("<Cmd>lua require('agentchat.%s<CR>"):format(key.call)
-    vim.keymap.set(key.modes, plug, call, { buffer = buf, desc = key.desc })
+    local expr = type(key.rhs) == "function"
+    vim.keymap.set(key.modes, plug, key.rhs, { buffer = buf, desc = key.desc, expr = expr })
     vim.keymap.set(key.modes, key.key, plug, { buffer = buf, desc = key.desc })
   end
 end

@@ -240,6 +240,7 @@ local function finish_opening(layout)
   M.recall_view(layout, "prompt")
   layout.busy = false
   M.fit_prompt(layout.chat)
+  require("agentchat.spinner").update()
 end
 
 --- Shows a chat in the current tab page.
@@ -338,11 +339,16 @@ function M.code_window()
   end)
 end
 
---- The chats that a window of the current tab page shows.
+--- The chats that some tab page shows.
 ---@return agentchat.Chat[]
-function M.visible_chats()
-  local layout = complete(api.nvim_get_current_tabpage())
-  return layout and { layout.chat } or {}
+function M.shown_chats()
+  local chats = {}
+  for tab, layout in pairs(layouts) do
+    if api.nvim_tabpage_is_valid(tab) and complete(tab) then
+      chats[#chats + 1] = layout.chat
+    end
+  end
+  return chats
 end
 
 ---@param win integer

@@ -13,27 +13,25 @@ end
 
 ---@param kinds table<string, boolean>
 ---@param step 1|-1
----@return integer? row of the entry that is `v:count1` further, else of the farthest
-local function entry_row(kinds, step)
+---@return agentchat.EntryPlace[]
+local function entries(kinds, step)
   local row = api.nvim_win_get_cursor(0)[1] - 1
-  local entries = require("agentchat.folds").entries_from(api.nvim_get_current_buf(), row, step, kinds)
-  local entry = entries[math.min(vim.v.count1, #entries)]
-  return entry and entry.row
+  return require("agentchat.folds").entries_from(api.nvim_get_current_buf(), row, step, kinds)
 end
 
 --- To the next prompt of the user, or the one before; past the last one to the end, which is followed again.
 ---@param step 1|-1
 function M.turn(step)
-  local row = entry_row({ user = true }, step)
-  go(row or step > 0 and api.nvim_buf_line_count(0) - 1 or 0)
+  local turn = entries({ user = true }, step)[vim.v.count1]
+  go(turn and turn.row or step > 0 and api.nvim_buf_line_count(0) - 1 or 0)
 end
 
 --- To the next tool call, or the one before.
 ---@param step 1|-1
 function M.tool(step)
-  local row = entry_row({ tool = true }, step)
-  if row then
-    go(row)
+  local tools = entries({ tool = true }, step)
+  if #tools > 0 then
+    go(tools[math.min(vim.v.count1, #tools)].row)
   end
 end
 
@@ -42,13 +40,13 @@ end
 function M.code(step)
   local folds, code_blocks = require("agentchat.folds"), require("agentchat.code_blocks")
   local buf, row = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1
-  local entries = folds.entries_from(buf, row, step, code_blocks.messages)
+  local messages = entries(code_blocks.messages, step)
   local here = folds.entry_at(buf, row)
   if here and step > 0 then
-    table.insert(entries, 1, here)
+    table.insert(messages, 1, here)
   end
   local left, found = vim.v.count1, nil
-  for _, entry in ipairs(entries) do
+  for _, entry in ipairs(messages) do
     local blocks = code_blocks.of_entry(buf, entry)
     for i = 1, #blocks do
       local target = blocks[step > 0 and i or #blocks + 1 - i].open + 1
@@ -63,6 +61,16 @@ function M.code(step)
   if found then
     go(found)
   end
+end
+
+--- What the keys of the text object do: without a code block at the cursor they end a pending operator.
+---@param around boolean whether its fences belong to it
+---@return string keys
+function M.code_keys(around)
+  if require("agentchat.code_blocks").at(api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)[1] - 1) then
+    return ("<Cmd>lua require('agentchat.navigate').select_code(%s)<CR>"):format(around)
+  end
+  return vim.fn.mode(1):find("^no") and "<Esc>" or ""
 end
 
 --- Selects the code block at the cursor.

@@ -90,11 +90,24 @@ local function candidates(line, col)
   return found
 end
 
---- What a row of a card names: a place, or the file of a diff.
+--- What a row of a card names: a place, or the file of a diff; nil for its output and for changed lines.
 ---@param line string
----@return string
+---@return string?
 local function card_text(line)
-  return line:match("^%s*± (.-)  %+%d+ −%d+$") or line:match("^%s*± (.-) %(new file%)") or vim.trim(line)
+  local diff = line:match("^  ± (.-)  %+%d+ −%d+$")
+  if diff then
+    return (diff:gsub(" %(new file%)$", ""))
+  end
+  return not line:find("^  │") and not line:find("^  [-+$] ") and line:match("^  (%S.*)$") or nil
+end
+
+--- The place that a row of a card names.
+---@param cwd string
+---@param line? string
+---@return agentchat.Place?
+local function card_place(cwd, line)
+  local text = line and card_text(line)
+  return text and M.parse(cwd, text)
 end
 
 --- The place that the cursor is on; on a card, else the first that the card names.
@@ -118,7 +131,7 @@ local function at_cursor(chat, buf)
   local lines = api.nvim_buf_get_lines(buf, entry.row, folds.entry_end(buf, entry.row), true)
   -- The nearest above the cursor is what the row belongs to; then the card's first.
   for i = row - entry.row + 1, 1, -1 do
-    local place = lines[i] and M.parse(chat.cwd, card_text(lines[i]))
+    local place = card_place(chat.cwd, lines[i])
     if place then
       return place
     end
@@ -130,7 +143,7 @@ local function at_cursor(chat, buf)
     end
   end
   for i = 2, #lines do
-    local place = M.parse(chat.cwd, card_text(lines[i]))
+    local place = card_place(chat.cwd, lines[i])
     if place then
       return place
     end
@@ -202,7 +215,7 @@ local function link_at(line, col)
   if target and target:find("^%a[%w+.-]*:") then
     return target
   end
-  local url = around(line, col, "(%a[%w+.-]*://[^%s<>\"`]+)") or around(line, col, "(mailto:[^%s<>\"`]+)")
+  local url = around(line, col, '(%a[%w+.-]*://[^%s<>"`]+)') or around(line, col, '(mailto:[^%s<>"`]+)')
   if url then
     -- A closing bracket belongs to the text unless the link opens it.
     url = url:gsub("[.,;:!?'*]+$", "")

@@ -21,9 +21,9 @@ function M.picture()
   return pictures[at]
 end
 
----@return agentchat.Chat[] those in view whose turn runs
+---@return agentchat.Chat[] those that are shown and whose turn runs
 local function running()
-  return vim.tbl_filter(M.runs, require("agentchat.layout").visible_chats())
+  return vim.tbl_filter(M.runs, require("agentchat.layout").shown_chats())
 end
 
 local function stop()

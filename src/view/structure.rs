@@ -175,7 +175,7 @@ mod tests {
         structure.touch(3);
         let label = "… thought · 2 lines, 7 bytes".to_owned();
         let fold = Mark::Fold { id: 3_001, first: 11, last: 13, label };
-        assert_eq!(structure.take(|_| place(true, 10..14)), [fold.clone()]);
+        assert_eq!(structure.take(|_| place(true, 10..14)), std::slice::from_ref(&fold));
         structure.touch(3);
         assert_eq!(structure.take(|_| place(true, 20..24)), [], "extmarks move by themselves");
         structure.reset();

@@ -108,7 +108,9 @@ fn the_chat_takes_its_share_however_many_windows_there_are() {
         (vec!["set noequalalways", "vsplit"], json!([41, 41, 56, 56])),
     ] {
         let editor = Editor::start(Setup::new().size(140, 40));
-        windows.iter().for_each(|command| editor.command(command));
+        for command in &windows {
+            editor.command(command);
+        }
         let before = widths(&editor);
         editor.command("AgentChat open");
         assert_eq!(widths(&editor), wanted, "{windows:?}");

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, Step, chunk, end_turn, gate, plan, thought, tool_call, tool_status, tool_update, update,
+    Scenario, Step, chunk, end_turn, gate, numbered, plan, thought, tool_call, tool_status, tool_update, update,
 };
 use crate::support::{Editor, ScriptedAgent, Setup};
 
@@ -21,7 +21,7 @@ fn wait_turn(editor: &Editor) {
 }
 
 fn lines(name: &str, count: usize) -> String {
-    (0..count).map(|number| format!("{name} {number}\n")).collect()
+    numbered(name, 0..count)
 }
 
 fn text(text: &str) -> Json {
@@ -69,7 +69,8 @@ fn a_thought_becomes_one_line_with_its_length_when_it_is_finished() {
     wait_turn(&editor);
     assert!(!screen.contains("second"), "{screen}");
     assert_eq!(closed_at(&editor, "third"), Some((4, 7)));
-    assert_eq!(screen.groups_of("… thought"), Some(&["AgentChatFold".to_owned()][..]));
+    let highlights = editor.lua("return vim.wo[...].winhighlight", json!([transcript_window(&editor)]));
+    assert_eq!(highlights, "Folded:AgentChatFold");
     editor.input("mpt");
     editor.wait_screen("half a prompt");
     assert_eq!(editor.screen().mode(), "insert");
@@ -108,11 +109,11 @@ fn a_diff_shows_what_is_added_and_removed_and_folds_the_rest() {
     ]);
     wait_turn(&editor);
     let screen = editor.wait_screen("± a.txt  +20 −20");
-    assert_eq!(screen.groups_of("- old 3").and_then(<[_]>::last).map(String::as_str), Some("AgentChatRemoved"));
+    assert_eq!(screen.groups_of("- old 3").and_then(<[_]>::last).map(String::as_str), Some("Removed"));
     assert!(closed_at(&editor, "+ new 19").is_some());
     at_line(&editor, "+ new 19", "foldopen");
     let screen = editor.wait_screen("+ new 3");
-    assert_eq!(screen.groups_of("+ new 3").and_then(<[_]>::last).map(String::as_str), Some("AgentChatAdded"));
+    assert_eq!(screen.groups_of("+ new 3").and_then(<[_]>::last).map(String::as_str), Some("Added"));
 }
 
 #[test]

@@ -24,9 +24,9 @@ fn a_running_call_is_cancelled_at_once_and_late_updates_are_shown() {
         .on_cancel([]);
     let (agent, editor) = chat::open(&scenario, Setup::new());
     editor.prompt("test it");
-    editor.wait_transcript("Run tests  execute · running");
+    editor.wait_transcript("Run tests  $ execute · running");
     editor.command("AgentChat cancel");
-    editor.wait_transcript("Run tests  execute · cancelled");
+    editor.wait_transcript("Run tests  $ execute · cancelled");
     assert_eq!(editor.state(), "cancelling");
     let cancel = agent.wait_received("session/cancel", 1);
     assert_eq!(cancel["params"], json!({ "sessionId": "session-1.1" }));
@@ -167,7 +167,7 @@ fn an_agent_killed_in_mid_turn_starts_anew_and_its_forgetting_is_said() {
     processes::kill9(agent.pids()[0]);
     editor.wait_state("failed");
     editor.wait_transcript("signal 9");
-    editor.wait_transcript("Think hard  think · unfinished");
+    editor.wait_transcript("Think hard  … think · unfinished");
     assert_eq!(times_in_messages(&editor, "scripted ended"), 1);
     agent.open_gate("go");
     editor.command("AgentChat restart");
@@ -184,6 +184,6 @@ fn a_call_that_the_turn_left_open_is_settled() {
     let scenario = Scenario::new().on_prompt([tool_call("t1", "Forgotten", "other"), stop("max_tokens")]);
     let (_agent, editor) = chat::open(&scenario, Setup::new());
     editor.prompt("go");
-    editor.wait_transcript("Forgotten  other · unfinished");
+    editor.wait_transcript("Forgotten  • other · unfinished");
     editor.wait_transcript("token limit");
 }

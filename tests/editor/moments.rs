@@ -37,7 +37,7 @@ fn begin() -> (ScriptedAgent, Editor) {
 #[track_caller]
 fn all_is_well(agent: &ScriptedAgent, editor: &Editor) {
     editor.wait_transcript("chunk 49");
-    editor.wait_transcript("A call  execute · done");
+    editor.wait_transcript("A call  $ execute · done");
     editor.wait_until("the permission float", |e| window(e, "agentchat_permission").is_some());
     editor.lua("require('agentchat').respond('allow_once')", json!([]));
     agent.wait_answer("session/request_permission", 1);

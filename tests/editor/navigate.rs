@@ -2,13 +2,13 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::support::scenario::{Scenario, Step, chunk, end_turn, thought, tool_call, tool_update};
+use crate::support::scenario::{Scenario, Step, chunk, end_turn, numbered, thought, tool_call, tool_update};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 /// An editor in a transcript of two turns, at its first line.
 fn in_transcript(setup: Setup, steps: impl IntoIterator<Item = Step>) -> (Editor, ScriptedAgent) {
     let agent = ScriptedAgent::new(&Scenario::new().on_prompt(steps).on_prompt([chunk("second answer"), end_turn()]));
-    let files: String = (1..=99).map(|number| format!("line {number}\n")).collect();
+    let files = numbered("line", 1..100);
     let editor = Editor::start(setup.agent("scripted", &agent).file("src/a.txt", &files).file("with space.txt", "x\n"));
     editor.command("AgentChat open");
     for number in 1..=2 {
@@ -143,7 +143,7 @@ fn k_shows_all_of_a_tool_call() {
 
 #[test]
 fn much_of_a_tool_call_comes_in_pieces() {
-    let output: String = (0..50_000).map(|number| format!("number {number}\n")).collect();
+    let output = numbered("number", 0..50_000);
     let steps = [
         tool_call("t", "Run", "execute"),
         tool_update("t", json!({ "status": "completed", "rawOutput": output })),

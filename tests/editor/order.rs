@@ -39,7 +39,7 @@ fn many_updates_between_two_chunks_stay_between_them() {
     editor.prompt("go");
     editor.wait_transcript("the end");
     let transcript = editor.transcript_text();
-    let calls = (0..24).map(|number| format!("call number {number}  read · done"));
+    let calls = (0..24).map(|number| format!("call number {number}  ≡ read · done"));
     let order = ["the beginning".to_owned()].into_iter().chain(calls).chain(["the plan".into(), "the end".into()]);
     let places: Vec<usize> = order
         .map(|said| transcript.find(&said).unwrap_or_else(|| editor.fail(&format!("{said} is not shown"))))
@@ -140,7 +140,7 @@ fn updates_outside_of_a_turn_are_shown() {
     editor.wait_state("idle");
     agent.open_gate("later");
     editor.wait_transcript("by the way");
-    editor.wait_transcript("Background work  execute · running");
+    editor.wait_transcript("Background work  $ execute · running");
     editor.wait_until("the mode and the usage", |e| {
         let status = e.status();
         status["mode"] == "ask" && status["usage"]["used"] == 500
@@ -148,7 +148,7 @@ fn updates_outside_of_a_turn_are_shown() {
     assert_eq!(editor.state(), "idle");
     agent.open_gate("much later");
     editor.wait_transcript("done with it");
-    editor.wait_transcript("Background work  execute · done");
+    editor.wait_transcript("Background work  $ execute · done");
 }
 
 #[test]
@@ -179,7 +179,10 @@ fn the_end_of_a_turn_never_overtakes_its_text() {
     let seen = editor.wait("the turn's end", |e| {
         Some(e.lua("return _G.last_at_turn_end", json!([]))).filter(|seen| *seen != Json::Null)
     });
-    assert_eq!(seen, json!({ "line": "the very last word", "state": "idle" }));
+    assert_eq!(seen["state"], "idle");
+    let line = seen["line"].as_str().unwrap_or_default();
+    assert!(line.starts_with("─ "), "the last line sums the turn up: {line}");
+    assert_eq!(editor.transcript().last().map(String::as_str), Some("the very last word"));
 }
 
 /// Lines and highlights of the transcript in the current tab.

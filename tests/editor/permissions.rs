@@ -216,7 +216,7 @@ fn a_request_may_come_before_its_call() {
     editor.lua("require('agentchat').respond('allow_once')", json!([]));
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
     agent.open_gate("go on");
-    editor.wait_transcript("Known now  execute · done");
+    editor.wait_transcript("Known now  $ execute · done");
     let cards = editor.transcript().iter().filter(|line| line.contains("Known now  ")).count();
     assert_eq!(cards, 1, "one card for one call");
 }

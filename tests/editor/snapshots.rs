@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::scenario::{Scenario, Step, chunk, end_turn, plan, repeat, thought, update};
+use crate::support::scenario::{Scenario, Step, chunk, end_turn, numbered, plan, repeat, thought, update};
 use crate::support::{Editor, Screen, ScriptedAgent, Setup};
 
 /// Where the chat's columns begin on 140 columns.
@@ -54,7 +54,7 @@ fn compare(name: &str, shown: &str) {
 }
 
 fn session() -> Vec<Step> {
-    let output: String = (1..=40).map(|number| format!("test {number} passed\n")).collect();
+    let output = numbered("test", 1..41);
     let content = json!([{ "type": "content", "content": { "type": "text", "text": output } }]);
     let diff = json!([{ "type": "diff", "path": "$cwd/src/a.py", "oldText": "def f():\n    return 1\n",
         "newText": "def f():\n    return 2\n" }]);

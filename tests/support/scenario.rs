@@ -317,3 +317,8 @@ pub fn exit(code: i32) -> Step {
 pub fn die(signal: i32) -> Step {
     Step(json!({ "die": signal }))
 }
+
+/// A text of lines that have numbers: `name 0`, `name 1`, …
+pub fn numbered(name: &str, numbers: std::ops::Range<usize>) -> String {
+    numbers.flat_map(|number| [name, " ", &number.to_string(), "\n"].map(str::to_owned)).collect()
+}
