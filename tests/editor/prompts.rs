@@ -25,6 +25,8 @@ fn setup(agent: &ScriptedAgent) -> Setup {
         .file("i.png", PNG)
         .file(".gitignore", "ignored/\n")
         .file("ignored/x.txt", "")
+        // Later ones do so in the prompt by themselves; a single match would be inserted at once.
+        .init("if vim.fn.has('nvim-0.11') == 0 then vim.o.completeopt = 'menuone,noselect' end")
 }
 
 fn chat_with(scenario: &Scenario) -> (Editor, ScriptedAgent) {
@@ -90,7 +92,7 @@ fn an_agent_that_takes_text_gets_links_and_the_user_is_told_before() {
     let text = |text: &str| json!({ "type": "text", "text": text });
     assert_eq!(
         nth_prompt(&agent, 1),
-        [text("see "), link("a.txt"), text(" "), link("i.png"), text(" @a.txt#L1-1:\n```\none\n```\n")]
+        [text("see "), link("a.txt"), text(" "), link("i.png"), text(" "), text("\n@a.txt#L1-1:\n```\none\n```\n")]
     );
     editor.wait_transcript("scripted takes no images: i.png goes as a link.");
 }
@@ -112,7 +114,9 @@ fn what_is_too_large_or_no_text_is_linked() {
     let (editor, agent) = chat_with(&takes(true, true));
     fs::write(editor.project().join("big.txt"), "x".repeat(600 * 1024)).unwrap();
     fs::write(editor.project().join("binary"), b"\xff\xfe\0\x01").unwrap();
-    editor.prompt("@big.txt @binary @sub");
+    editor.input("i@big.txt @binary @sub");
+    editor.wait_screen("big.txt is large: as a link");
+    editor.input("<C-s>");
     let kinds: Vec<Json> = nth_prompt(&agent, 1).iter().map(|block| block["type"].clone()).collect();
     assert_eq!(kinds, ["resource_link", "text", "resource_link", "text", "resource_link"]);
     editor.wait_transcript("big.txt is too large to go along");
