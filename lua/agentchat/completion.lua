@@ -271,10 +271,7 @@ function M.omnifunc(findstart)
   local buf = api.nvim_get_current_buf()
   local row, col = unpack(api.nvim_win_get_cursor(0))
   local line = api.nvim_get_current_line()
-  complete({
-    textDocument = { uri = vim.uri_from_bufnr(buf) },
-    position = { line = row - 1, character = col },
-  }, function(_, result)
+  local show = vim.schedule_wrap(function(_, result)
     local first = result and result.items[1]
     -- Who has typed on, or gone elsewhere, is not interrupted.
     local same = api.nvim_get_current_buf() == buf and api.nvim_get_current_line() == line
@@ -286,7 +283,11 @@ function M.omnifunc(findstart)
       end, result.items)
       vim.fn.complete(first.textEdit.range.start.character + 1, words)
     end
-  end, function() end)
+  end)
+  complete({
+    textDocument = { uri = vim.uri_from_bufnr(buf) },
+    position = { line = row - 1, character = col },
+  }, show, function() end)
   -- Not found yet, but stay in completion mode (|complete-functions|).
   return -2
 end
