@@ -8,6 +8,7 @@ vim.api.nvim_create_user_command("AgentChat", function(opts)
 end, {
   nargs = "*",
   range = true,
+  bang = true,
   desc = "Talk to a coding agent",
   complete = function(...)
     return require("agentchat.command").complete(...)

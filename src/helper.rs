@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nvim_rs::Neovim;
 use rmpv::Value;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
@@ -17,6 +18,7 @@ use crate::core::effect::{Effect, GatherJob, MessageLevel, Show};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
 use crate::core::prompt::Found;
+use crate::core::transcript::Entry;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
 use crate::nvim::channel::{self, Nvim};
@@ -24,7 +26,8 @@ use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
-use crate::nvim::incoming::{FromLua, Hello, Incoming};
+use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
+use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
@@ -72,6 +75,25 @@ async fn terminated() {
     std::future::pending::<()>().await;
 }
 
+/// Writes a file that is not there yet, or may be replaced; what to tell the user about it.
+async fn export_to(wanted: &Export, text: String) -> (MessageLevel, String) {
+    let path = wanted.path.display();
+    let mut options = tokio::fs::OpenOptions::new();
+    options.write(true).create(wanted.replace).truncate(wanted.replace).create_new(!wanted.replace);
+    let written = async {
+        let mut file = options.open(&wanted.path).await?;
+        file.write_all(text.as_bytes()).await?;
+        file.flush().await
+    };
+    match written.await {
+        Ok(()) => (MessageLevel::Info, format!("The conversation is in {path}.")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            (MessageLevel::Error, format!("{path} exists; `:AgentChat! export {path}` replaces it."))
+        }
+        Err(error) => (MessageLevel::Error, format!("{path} cannot be written ({error}); name another file.")),
+    }
+}
+
 struct Owner {
     nvim: Nvim,
     files: Files,
@@ -93,6 +115,7 @@ struct Owner {
 enum Finished {
     Frame(Result<Value, hand::HandError>),
     Work(Event),
+    Told(MessageLevel, String),
 }
 
 impl Owner {
@@ -145,6 +168,7 @@ impl Owner {
                 Some(finished) = self.finished.recv() => match finished {
                     Finished::Frame(result) => self.frame_answered(result),
                     Finished::Work(event) => self.happen(event),
+                    Finished::Told(level, text) => self.frames.show(Show::Message(level, text)),
                 },
                 Some(batch) = self.from_agents.recv() => batch.into_iter().for_each(|event| self.happen(event)),
                 () = async {
@@ -175,9 +199,32 @@ impl Owner {
             }
             FromLua::Action(action) => self.happen(Event::User(action)),
             FromLua::Resync(chat) => self.frames.resync(chat),
+            FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
+            FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileFree(_) => self.files.freed(),
         }
+    }
+
+    fn inspect(&mut self, chat: ChatId, entry: usize) {
+        let transcript = self.core.as_ref().and_then(|core| core.transcript(chat));
+        if let Some(Entry::Tool(call)) = transcript.and_then(|transcript| transcript.entries().get(entry)) {
+            let (title, lines) = inspect::lines(call);
+            self.frames.inspect(chat, entry, title, lines);
+        }
+    }
+
+    /// Writes a transcript to a file and tells the user how it went.
+    fn export(&mut self, chat: ChatId, wanted: Export) {
+        let Some(core) = &self.core else { return };
+        let (Some(transcript), Some(cwd)) = (core.transcript(chat), core.cwd(chat)) else { return };
+        let text = export::markdown(&wanted.title, transcript, cwd);
+        let finish = self.finish.clone();
+        tokio::spawn(async move {
+            let (level, text) = export_to(&wanted, text).await;
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Told(level, text));
+        });
     }
 
     fn hello(&mut self, hello: Hello) {

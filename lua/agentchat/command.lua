@@ -3,6 +3,7 @@
 ---@class agentchat.Subcommand
 ---@field run fun(args: string, opts: vim.api.keyset.create_user_command.command_args)
 ---@field complete? fun(lead: string): string[]
+---@field bang? boolean whether it knows `:AgentChat!`
 ---@field takes "nothing"|"argument"|"text"
 
 local M = {}
@@ -169,6 +170,16 @@ M.subcommands = {
       chat().restart()
     end,
   },
+  export = {
+    takes = "text",
+    bang = true,
+    complete = function(lead)
+      return vim.fn.getcompletion(lead, "file")
+    end,
+    run = function(args, opts)
+      require("agentchat.export").run(given(args), opts.bang)
+    end,
+  },
   log = {
     takes = "nothing",
     run = function()
@@ -191,6 +202,8 @@ function M.run(opts)
     local names = vim.tbl_keys(M.subcommands)
     table.sort(names)
     message.show("error", ("there is no :AgentChat %s; there are %s"):format(name, table.concat(names, ", ")))
+  elseif opts.bang and not subcommand.bang then
+    message.show("error", (":AgentChat %s takes no !"):format(name))
   elseif subcommand.takes == "nothing" and args ~= "" then
     message.show("error", (":AgentChat %s takes no argument"):format(name))
   elseif subcommand.takes == "argument" and args:find("%s") then

@@ -11,6 +11,7 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes? integer
+---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
 ---@field completion? { autotrigger?: boolean }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
@@ -20,6 +21,7 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes integer
+---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
 ---@field completion { autotrigger: boolean }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
@@ -62,6 +64,7 @@ M.schema = {
     check = positive_integer,
     doc = "The longest message of an agent that is read, in bytes.",
   },
+  { key = "winbar", type = "boolean", default = true, doc = "Whether the transcript has a bar with the chat's state." },
   {
     key = "timeouts.spawn",
     type = "number",

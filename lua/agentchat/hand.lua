@@ -24,12 +24,16 @@ function handlers.rows(item, answer)
   if not chat then
     return
   end
-  local tick = require("agentchat.transcript").apply(chat, item[3], item[4])
+  local tick = require("agentchat.transcript").apply(chat, item[3], item[4], item[5])
   if tick then
     answer.ticks[tostring(chat.id)] = tick
   else
     answer.stale[#answer.stale + 1] = chat.id
   end
+end
+
+function handlers.inspect(item)
+  require("agentchat.inspect").receive(item[2], item[3], item[4], item[5], item[6])
 end
 
 function handlers.status(item)

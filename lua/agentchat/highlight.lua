@@ -19,6 +19,8 @@ M.groups = {
   { "AgentChatNotice", "DiagnosticInfo", "a notice of the plugin" },
   { "AgentChatError", "DiagnosticError", "an error" },
   { "AgentChatStop", "DiagnosticWarn", "why a turn stopped" },
+  { "AgentChatSummary", "NonText", "what a turn took, at its end" },
+  { "AgentChatFold", "Comment", "what is folded" },
   { "AgentChatQueued", "NonText", "a prompt that waits" },
   { "AgentChatMention", "Special", "what goes along with a prompt" },
   { "AgentChatDim", "NonText", "what is beside the point" },

@@ -43,6 +43,14 @@ local function set_local(win, name, value)
   api.nvim_set_option_value(name, value, { win = win, scope = "local" })
 end
 
+--- Shows the chat's status in the bar of its transcript window, unless the user wants none.
+---@param layout agentchat.Layout
+function M.show_bar(layout)
+  if require("agentchat.config").get().winbar then
+    set_local(layout.transcript, "winbar", require("agentchat.status").winbar(layout.chat))
+  end
+end
+
 ---@param layout agentchat.Layout
 ---@param kind "transcript"|"prompt"
 function M.dress(layout, kind)
@@ -54,8 +62,11 @@ function M.dress(layout, kind)
   set_local(win, "winfixheight", kind == "prompt" or layout.below)
   if kind == "transcript" then
     set_local(win, "spell", false)
-    set_local(win, "foldenable", false)
-    set_local(win, "winbar", require("agentchat.status").winbar(layout.chat))
+    M.show_bar(layout)
+    local buf = api.nvim_win_get_buf(win)
+    if not require("agentchat.folds").has(buf, win) then
+      require("agentchat.folds").prepare(buf, win)
+    end
   end
 end
 
@@ -96,6 +107,9 @@ function M.remember_view(layout, kind)
   local win, chat = layout[kind], layout.chat
   if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= chat[kind] then
     return
+  end
+  if kind == "transcript" then
+    require("agentchat.folds").remember(chat.transcript, win)
   end
   chat.views[kind] = {
     view = api.nvim_win_call(win, vim.fn.winsaveview),
@@ -160,7 +174,7 @@ end
 function M.refresh_bar(chat)
   for tab, layout in pairs(layouts) do
     if layout.chat == chat and complete(tab) then
-      set_local(layout.transcript, "winbar", require("agentchat.status").winbar(chat))
+      M.show_bar(layout)
     end
   end
 end
@@ -189,9 +203,12 @@ local function open_pair(chat)
     else
       local width = math.floor(vim.o.columns * bounds.width)
       layout.transcript = api.nvim_open_win(transcript, false, { split = "right", win = -1, width = width })
+      -- 'equalalways' gives all windows the same width, this one too.
+      api.nvim_win_set_width(layout.transcript, width)
       windows.share_width(widths, vim.o.columns - width - 1, LEAST_WIDTH)
+      api.nvim_win_set_width(layout.transcript, width)
     end
-    local opened, reason = pcall(function()
+    local opened, reason = pcall(windows.keeping_sizes, tab, function()
       layout.prompt =
         api.nvim_open_win(prompt, false, { split = "below", win = layout.transcript, height = bounds.prompt_min })
     end)
@@ -298,6 +315,34 @@ function M.open_normal(layout, buf)
     api.nvim_win_set_height(win, vim.o.lines - height - 2)
   end
   return win
+end
+
+--- A window for files in the current tab page, beside the chat's; opened when there is none.
+---@return integer win
+function M.code_window()
+  local tab = api.nvim_get_current_tabpage()
+  local layout = complete(tab)
+  local except = { [api.nvim_get_current_win()] = true }
+  if layout then
+    except[layout.transcript], except[layout.prompt] = true, true
+  end
+  local win = windows.normal(tab, except)
+  if win then
+    return win
+  end
+  return windows.keeping_views(tab, function()
+    if layout then
+      return M.open_normal(layout)
+    end
+    return api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = "above", win = 0 })
+  end)
+end
+
+--- The chats that a window of the current tab page shows.
+---@return agentchat.Chat[]
+function M.visible_chats()
+  local layout = complete(api.nvim_get_current_tabpage())
+  return layout and { layout.chat } or {}
 end
 
 ---@param win integer

@@ -9,6 +9,7 @@
 ---@field mode? string
 ---@field model? string
 ---@field usage { used?: number, size?: number, cost?: any }
+---@field plan? { done: integer, total: integer, step?: string } of the turn that runs, or ran last
 ---@field follow "on"|"off"|"paused"
 ---@field prompt_capabilities? { image: boolean, embedded_context: boolean } what the agent takes, once it is known
 ---@field permissions integer open permission requests
@@ -38,37 +39,96 @@ local function escape(text)
   return (text:gsub("%c", " "):gsub("%%", "%%%%"))
 end
 
----@param status agentchat.Status
----@param waiting integer prompts that are queued
----@param title_prefix? string
+---@param count number
 ---@return string
-local function describe(status, waiting, title_prefix)
+local function short(count)
+  if count >= 1e6 then
+    return ("%.1fM"):format(count / 1e6)
+  elseif count >= 1e4 then
+    return ("%.0fk"):format(count / 1e3)
+  end
+  return count >= 1e3 and ("%.1fk"):format(count / 1e3) or tostring(count)
+end
+
+--- Who, and what it is doing.
+---@param chat agentchat.Chat
+---@return string[]
+local function doing(chat)
+  local status = chat.status
   local state = status.phase and ("%s (%s)"):format(status.state, status.phase) or status.state
   local parts = { escape(status.agent or "agent"), state }
-  if waiting > 0 then
-    parts[#parts + 1] = ("%d queued"):format(waiting)
+  if #chat.waiting > 0 then
+    parts[#parts + 1] = ("%d queued"):format(#chat.waiting)
   end
   if status.permissions > 0 then
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
   end
-  if status.title and status.title ~= "" then
-    parts[#parts + 1] = (title_prefix or "") .. escape(status.title)
+  return parts
+end
+
+--- How it works, and what that takes.
+---@param status agentchat.Status
+---@return string[]
+local function means(status)
+  local parts = {}
+  for _, name in ipairs({ status.mode or "", status.model or "" }) do
+    if name ~= "" then
+      parts[#parts + 1] = escape(name)
+    end
   end
-  return table.concat(parts, " · ")
+  local usage = status.usage
+  if usage.used and usage.size and usage.size > 0 then
+    parts[#parts + 1] = ("%s/%s"):format(short(usage.used), short(usage.size))
+  elseif usage.used then
+    parts[#parts + 1] = short(usage.used)
+  end
+  if type(usage.cost) == "table" and type(usage.cost.amount) == "number" then
+    parts[#parts + 1] = ("%.2f %s"):format(usage.cost.amount, escape(tostring(usage.cost.currency or "")))
+  end
+  return parts
+end
+
+--- What the middle of the bar is about: the plan's current step while a turn runs, else the title.
+---@param status agentchat.Status
+---@return string?
+local function subject(status)
+  local plan = status.plan
+  if plan and plan.total > 0 and (plan.done < plan.total or status.state == "running") then
+    return ("▸ %d/%d %s"):format(plan.done, plan.total, escape(plan.step or ""))
+  end
+  return status.title and status.title ~= "" and escape(status.title) or nil
 end
 
 --- One line for a status line; empty when no chat was opened.
 ---@return string
 function M.statusline()
   local chat = require("agentchat.chats").current()
-  return chat and describe(chat.status, #chat.waiting) or ""
+  if not chat then
+    return ""
+  end
+  local parts = doing(chat)
+  parts[#parts + 1] = subject(chat.status)
+  vim.list_extend(parts, means(chat.status))
+  return table.concat(parts, " · ")
 end
 
 --- The text in the transcript window's bar.
 ---@param chat agentchat.Chat
 ---@return string
 function M.winbar(chat)
-  return "%#AgentChatBar# " .. describe(chat.status, #chat.waiting, "%<") .. " %*"
+  local spinner = require("agentchat.spinner")
+  local sign = spinner.runs(chat) and spinner.picture() .. " " or ""
+  local middle = subject(chat.status)
+  return table.concat({
+    "%#AgentChatBar# ",
+    sign,
+    table.concat(doing(chat), " · "),
+    "%<",
+    middle and " · " .. middle or "",
+    "%= ",
+    table.concat(means(chat.status), " · "),
+    " %*",
+  })
 end
 
 --- What the transcript shows while the agent has said nothing, or after a failure.
@@ -100,6 +160,7 @@ end
 ---@param chat agentchat.Chat
 function M.refresh(chat)
   require("agentchat.layout").refresh_bar(chat)
+  require("agentchat.spinner").update()
 end
 
 --- Takes the helper's whole status of one chat.

@@ -64,13 +64,16 @@ local function own(chat, buf)
   local options = vim.bo[buf]
   options.undolevels = -1
   options.modifiable = false
+  require("agentchat.keys").map_transcript(buf)
   options.filetype = "agentchat"
   local group = api.nvim_create_augroup("agentchat.transcript." .. buf, {})
+  require("agentchat.folds").own(buf, group)
   api.nvim_create_autocmd("BufUnload", {
     group = group,
     buffer = buf,
     callback = function()
       states[buf] = nil
+      require("agentchat.folds").disown(buf)
       api.nvim_del_augroup_by_id(group)
       vim.schedule(require("agentchat.lifecycle").sweep)
     end,
@@ -126,6 +129,7 @@ function M.put_aside(chat)
     return nil
   end
   states[old] = nil
+  require("agentchat.folds").disown(old)
   pcall(api.nvim_del_augroup_by_name, "agentchat.transcript." .. old)
   api.nvim_buf_clear_namespace(old, hint_ns, 0, -1)
   require("agentchat.chats").rename_buffer(old, ("%s/ended-%d"):format(M.name(chat), old))
@@ -201,13 +205,19 @@ end
 ---@param state agentchat.TranscriptState
 ---@param from_scratch boolean
 ---@param ops table[]
-local function change(buf, state, from_scratch, ops)
+---@param marks? table[]
+local function change(buf, state, from_scratch, ops, marks)
+  local folds = require("agentchat.folds")
   local following, others = windows_of(buf, state)
   if from_scratch then
     for _, win in ipairs(others) do
       state.views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
     end
   end
+  if from_scratch then
+    folds.clear(buf)
+  end
+  local were_open = marks and folds.states(buf, marks)
   api.nvim_set_option_value("modifiable", true, { buf = buf })
   local ok, reason = pcall(function()
     if from_scratch then
@@ -221,6 +231,7 @@ local function change(buf, state, from_scratch, ops)
   if not ok then
     error(reason, 0)
   end
+  local collapsed = marks and folds.apply(buf, marks, were_open, following) or {}
   local last = api.nvim_buf_line_count(buf)
   local length = api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, last - 1)
   for _, win in ipairs(following) do
@@ -231,6 +242,7 @@ local function change(buf, state, from_scratch, ops)
       api.nvim_win_set_cursor(win, { last, TO_LINE_END })
     end
   end
+  folds.fill(collapsed)
   for win, view in pairs(state.views) do
     if not api.nvim_win_is_valid(win) or api.nvim_win_get_buf(win) ~= buf then
       state.views[win] = nil
@@ -257,7 +269,7 @@ local function retry_later(chat, buf)
       local fresh = item.from_scratch or api.nvim_buf_get_changedtick(buf) == state.actual
       local ok, reason = pcall(function()
         assert(fresh, "the text was changed meanwhile")
-        change(buf, state, item.from_scratch, item.ops)
+        change(buf, state, item.from_scratch, item.ops, item.marks)
       end)
       if not ok and textlock.is_locked(reason) then
         return retry_later(chat, buf)
@@ -276,8 +288,9 @@ end
 ---@param chat agentchat.Chat
 ---@param base integer what the previous call returned; 0 starts from an empty buffer
 ---@param ops table[] doc/architecture.md, "Row operations"
+---@param marks? table[] "Marks" there
 ---@return integer? tick what the next item's `base` must be; nil when the buffer is not what the helper thinks
-function M.apply(chat, base, ops)
+function M.apply(chat, base, ops, marks)
   local buf = chat.transcript
   local state = buf and api.nvim_buf_is_loaded(buf) and states[buf]
   if not state then
@@ -303,10 +316,10 @@ function M.apply(chat, base, ops)
   end
   local ok, reason = true, nil
   if not waits then
-    ok, reason = pcall(change, buf, state, from_scratch, ops)
+    ok, reason = pcall(change, buf, state, from_scratch, ops, marks)
   end
   if waits or (not ok and textlock.is_locked(reason)) then
-    state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops }
+    state.backlog[#state.backlog + 1] = { from_scratch = from_scratch, ops = ops, marks = marks }
     if not waits then
       retry_later(chat, buf)
     end

@@ -264,7 +264,8 @@ pub fn turn_ended(result: &RawValue) -> Result<Answer, RpcError> {
     let value: Value = parse(result)?;
     // An answer without a stop reason still ends the turn.
     let stop_reason = text(&value, "stopReason").unwrap_or_else(|| "end_turn".into());
-    Ok(Answer::TurnEnded { stop_reason })
+    let tokens = value.get("usage").and_then(|usage| usage.get("totalTokens")).and_then(Value::as_u64);
+    Ok(Answer::TurnEnded { stop_reason, tokens })
 }
 
 fn parse(raw: &RawValue) -> Result<Value, RpcError> {

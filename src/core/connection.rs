@@ -130,8 +130,8 @@ impl State {
             (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
                 self.session_created(conn, chat, &session, modes, chosen);
             }
-            (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason })) => {
-                self.turn_ended(chat, turn, &stop_reason);
+            (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason, tokens })) => {
+                self.turn_ended(chat, turn, &stop_reason, tokens);
             }
             (PendingCall::Initialize, result) => {
                 let problem = unexpected(result);

@@ -79,6 +79,9 @@ impl State {
             }
             FileOutcome::Read(text) => Reply::Content(text),
             FileOutcome::Written => {
+                if let Some(turn) = self.chats.get_mut(&chat).and_then(|chat| chat.turn.as_mut()) {
+                    turn.record.wrote(&job.path);
+                }
                 self.emit(Show::UserEvent(UserEvent::FileChanged(chat, job.path)));
                 Reply::Done
             }

@@ -226,6 +226,8 @@ pub enum Answer {
     TurnEnded {
         /// The stop reason as sent.
         stop_reason: String,
+        /// Tokens that the session has used up so far, if the agent counts them.
+        tokens: Option<u64>,
     },
 }
 

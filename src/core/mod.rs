@@ -25,6 +25,7 @@ mod connection;
 mod files;
 mod prompting;
 mod sessions;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod updates;

@@ -10,6 +10,7 @@ use super::message::{AgentCall, AgentNotice, RpcError};
 use super::prompt::{Found, PromptPart, compose, looked_up, written};
 use super::sessions::sign_in_hint;
 use super::state::{PendingCall, Prompt, Session, State, Turn};
+use super::summary::TurnRecord;
 use super::tool_call::ToolStatus;
 use super::transcript::{Severity, Speaker};
 
@@ -114,7 +115,8 @@ impl State {
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let Session::Ready(conn, session) = chat.session.clone() else { return };
         let Some(prompt) = chat.queue.pop_front() else { return };
-        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new() });
+        let record = TurnRecord::new(self.now, chat.usage.as_ref());
+        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
         chat.transcript.begin_turn();
         let text = written(&prompt.parts);
         let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &text);
@@ -131,10 +133,11 @@ impl State {
     }
 
     /// The agent ended its turn.
-    pub(super) fn turn_ended(&mut self, id: ChatId, turn: TurnId, stop_reason: &str) {
+    pub(super) fn turn_ended(&mut self, id: ChatId, turn: TurnId, stop_reason: &str, tokens: Option<u64>) {
         if !self.is_current(id, turn) {
             return;
         }
+        self.count_tokens(id, tokens);
         self.end_turn(id, stop_reason);
         if let Some(text) = stop_text(stop_reason) {
             self.note(id, Severity::Stop, text);
@@ -165,6 +168,7 @@ impl State {
         for tool in turn.unfinished {
             self.settle_tool(id, &tool, status.clone());
         }
+        self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
         self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
         self.touch(id);

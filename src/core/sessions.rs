@@ -73,6 +73,7 @@ impl State {
             chat.session = Session::Ready(conn, session.clone());
             (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
+            chat.tokens = 0;
         }
         self.touch(id);
         self.emit(Show::Commands(id, Vec::new()));

@@ -12,6 +12,7 @@ use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
+use super::summary::TurnRecord;
 use super::transcript::Transcript;
 
 /// Everything the core knows. One owner, no locks.
@@ -48,6 +49,8 @@ pub(super) struct Chat {
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
     pub(super) usage: Option<Usage>,
+    /// Tokens of the session at the end of the last turn, as the agent counts them.
+    pub(super) tokens: u64,
     shown: Option<Status>,
 }
 
@@ -90,6 +93,8 @@ pub(super) struct Turn {
     pub(super) cancelling: bool,
     /// Calls of this turn that did not come to their end yet.
     pub(super) unfinished: BTreeSet<String>,
+    /// What its summary will tell.
+    pub(super) record: TurnRecord,
 }
 
 /// One run of an agent's process.
@@ -150,6 +155,11 @@ impl State {
     /// The transcript of a chat.
     pub fn transcript(&self, chat: ChatId) -> Option<&Transcript> {
         self.chats.get(&chat).map(|chat| &chat.transcript)
+    }
+
+    /// The directory of a chat's project.
+    pub fn cwd(&self, chat: ChatId) -> Option<&std::path::Path> {
+        self.chats.get(&chat).map(|chat| chat.cwd.as_path())
     }
 
     /// Whether no agent waits for an answer.
@@ -237,6 +247,7 @@ impl State {
             mode,
             model: chat.model.clone(),
             usage: chat.usage.clone(),
+            plan: chat.transcript.plan_progress(),
             takes: self.takes(chat),
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
@@ -273,6 +284,7 @@ impl Chat {
             mode: None,
             model: None,
             usage: None,
+            tokens: 0,
             shown: None,
         }
     }

@@ -3,6 +3,7 @@
 use super::ids::SessionId;
 use super::message::Usage;
 use super::prompt::PromptCapabilities;
+use super::transcript::PlanProgress;
 
 /// What a chat is doing. The words are those of `status().state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Status {
     pub model: Option<String>,
     /// Use of the context window.
     pub usage: Option<Usage>,
+    /// How far the plan of the running turn is.
+    pub plan: Option<PlanProgress>,
     /// What the agent takes in prompts, once that is known.
     pub takes: Option<PromptCapabilities>,
     /// Open permission requests.

@@ -45,6 +45,17 @@ pub enum PlanStatus {
     Completed,
 }
 
+/// How far a plan is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanProgress {
+    /// Steps that are done.
+    pub done: usize,
+    /// All steps.
+    pub total: usize,
+    /// The step that is being worked on, else the first that is not begun; `None` when all are done.
+    pub step: Option<String>,
+}
+
 /// How loud a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
@@ -56,6 +67,8 @@ pub enum Severity {
     Warning,
     /// Something failed.
     Error,
+    /// What a turn took and brought, at its end.
+    Summary,
 }
 
 /// What happened to the transcript, for the view.
@@ -199,6 +212,15 @@ impl Transcript {
         change
     }
 
+    /// How far the running turn's plan is, if it has one; after the turn, that of the last one.
+    pub fn plan_progress(&self) -> Option<PlanProgress> {
+        let Entry::Plan(steps) = self.entries.get(self.plan?)? else { return None };
+        let first = |status| steps.iter().find(|step| step.status == status);
+        let done = steps.iter().filter(|step| step.status == PlanStatus::Completed).count();
+        let step = first(PlanStatus::InProgress).or_else(|| first(PlanStatus::Pending));
+        Some(PlanProgress { done, total: steps.len(), step: step.map(|step| step.content.clone()) })
+    }
+
     /// A new turn begins: its plan will be an entry of its own.
     pub fn begin_turn(&mut self) {
         self.plan = None;
@@ -259,7 +281,9 @@ mod tests {
         let mut transcript = Transcript::default();
         assert_eq!(transcript.put_plan(step("a")), Change::Added(0));
         assert_eq!(transcript.put_plan(step("b")), Change::Replaced(0));
+        assert_eq!(transcript.plan_progress().and_then(|plan| plan.step).as_deref(), Some("b"));
         transcript.begin_turn();
+        assert_eq!(transcript.plan_progress(), None);
         assert_eq!(transcript.put_plan(step("c")), Change::Added(1));
     }
 }

@@ -28,6 +28,7 @@ impl State {
             Update::Plan(steps) => {
                 let change = self.chats.get_mut(&chat).map(|chat| chat.transcript.put_plan(steps));
                 self.transcript_changed(chat, change);
+                self.touch(chat);
             }
             Update::Unknown { name, detail } => {
                 self.note(chat, Severity::Info, format!("{name}: {detail}"));
@@ -90,6 +91,9 @@ impl State {
         if let Some(turn) = chat.turn.as_mut() {
             if status.is_final() {
                 turn.unfinished.remove(&tool_id);
+                if let Some(call) = chat.transcript.tool(&tool_id) {
+                    turn.record.call_ended(call);
+                }
             } else {
                 turn.unfinished.insert(tool_id.clone());
             }

@@ -15,7 +15,7 @@ use crate::core::ids::{ChatId, Millis, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
-use crate::core::transcript::{Change, Transcript};
+use crate::core::transcript::{Change, EntryIndex, Transcript};
 use crate::view::TranscriptView;
 
 /// Bytes of text in a frame to begin with.
@@ -40,6 +40,7 @@ pub struct Frames {
     permissions: Option<Vec<PermissionView>>,
     /// Events and messages that do not wait for rows, in order.
     others: VecDeque<Value>,
+    inspections: VecDeque<Inspection>,
     in_flight: Option<InFlight>,
     budget: usize,
     /// No frame is sent before.
@@ -58,6 +59,16 @@ struct Chat {
     commands: Option<Vec<AgentCommand>>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: VecDeque<Value>,
+}
+
+/// What is known of a tool call, on its way to a window.
+#[derive(Debug)]
+struct Inspection {
+    chat: ChatId,
+    entry: EntryIndex,
+    title: String,
+    lines: std::vec::IntoIter<String>,
+    is_first: bool,
 }
 
 #[derive(Debug)]
@@ -82,6 +93,7 @@ impl Default for Frames {
             chats: BTreeMap::new(),
             permissions: None,
             others: VecDeque::new(),
+            inspections: VecDeque::new(),
             in_flight: None,
             budget: FIRST_BUDGET,
             not_before: Millis::default(),
@@ -154,9 +166,39 @@ impl Frames {
         }
     }
 
+    /// All that is known of a tool call is to be shown.
+    pub fn inspect(&mut self, chat: ChatId, entry: EntryIndex, title: String, lines: Vec<String>) {
+        self.inspections.push_back(Inspection { chat, entry, title, lines: lines.into_iter(), is_first: true });
+    }
+
+    /// Pieces of the inspections, of about `left` bytes.
+    fn take_inspections(&mut self, mut left: usize) -> Vec<Value> {
+        let mut items = Vec::new();
+        while left > 0
+            && let Some(inspection) = self.inspections.front_mut()
+        {
+            let mut lines = Vec::new();
+            while left > 0
+                && let Some(line) = inspection.lines.next()
+            {
+                left = left.saturating_sub(line.len() + 1);
+                lines.push(line);
+            }
+            let Inspection { chat, entry, title, is_first, .. } = inspection;
+            items.push(wire::inspection(*chat, *entry, std::mem::take(is_first), title, lines));
+            if inspection.lines.len() == 0 {
+                self.inspections.pop_front();
+            }
+        }
+        items
+    }
+
     /// When a frame should be sent: `None` if there is nothing to send, or one is in flight.
     pub fn due(&self) -> Option<Millis> {
-        let waits = self.permissions.is_some() || !self.others.is_empty() || self.chats.values().any(Chat::waits);
+        let waits = self.permissions.is_some()
+            || !self.others.is_empty()
+            || !self.inspections.is_empty()
+            || self.chats.values().any(Chat::waits);
         (waits && self.in_flight.is_none()).then_some(self.not_before)
     }
 
@@ -170,9 +212,10 @@ impl Frames {
                 && let Some(transcript) = transcript(id)
             {
                 let ops = chat.view.take(transcript, left);
+                let marks = chat.view.take_marks(transcript);
                 left = left.saturating_sub(ops.iter().map(cost).sum());
-                if !ops.is_empty() {
-                    items.push(wire::rows(id, chat.tick, ops));
+                if !ops.is_empty() || !marks.is_empty() {
+                    items.push(wire::rows(id, chat.tick, ops, marks));
                 }
             }
             let is_shown = chat.view.is_clean();
@@ -192,11 +235,14 @@ impl Frames {
                 items.extend(chat.after_rows.drain(..));
             }
         }
-        items.extend(self.others.drain(..));
+        // The user waits for it, but a flood of rows must not starve it, nor it the rows.
+        items.extend(self.take_inspections(left.max(MIN_BUDGET)));
+        // Before the events, so that a script can answer a request in the event that tells of it.
         if let Some(views) = self.permissions.take() {
             let cwd_of = |chat| self.chats.get(&chat).map(|chat: &Chat| chat.cwd.clone()).unwrap_or_default();
             items.push(wire::permissions(&views, cwd_of));
         }
+        items.extend(self.others.drain(..));
         self.in_flight = Some(InFlight { sent: now, full: left == 0 });
         items
     }

@@ -12,6 +12,7 @@ use super::channel::Writer;
 use crate::core::event::UserAction;
 use crate::core::ids::{ChatId, OpenId, PromptId};
 use crate::core::prompt::{PromptPart, Source};
+use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
 
 /// Something that Lua said.
@@ -23,10 +24,25 @@ pub enum FromLua {
     Action(UserAction),
     /// A transcript buffer is not what we think it is.
     Resync(ChatId),
+    /// The user wants to see all of a tool call: the entry's index.
+    Inspect(ChatId, EntryIndex),
+    /// The transcript is to be written to a file.
+    Export(ChatId, Export),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
+}
+
+/// Where a transcript is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// The document's title.
+    pub title: String,
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Whether a file of that name may be replaced.
+    pub replace: bool,
 }
 
 /// What the plugin is, and how it is configured.
@@ -81,6 +97,15 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             config: get(arguments, "config").cloned().unwrap_or(Value::Nil),
         }),
         "resync" => FromLua::Resync(chat()?),
+        "inspect" => FromLua::Inspect(chat()?, usize::try_from(integer(arguments, "entry")?).ok()?),
+        "export" => FromLua::Export(
+            chat()?,
+            Export {
+                title: string(arguments, "title")?,
+                path: PathBuf::from(string(arguments, "path")?),
+                replace: get(arguments, "replace").and_then(Value::as_bool).unwrap_or(false),
+            },
+        ),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,

@@ -7,7 +7,7 @@ use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
-use crate::view::{Op, permission};
+use crate::view::{Mark, Op, permission};
 use std::path::Path;
 
 /// A map with names for keys.
@@ -28,9 +28,30 @@ fn number(value: usize) -> Value {
     Value::from(value)
 }
 
-/// Edits of a transcript.
-pub(super) fn rows(chat: ChatId, base: u64, ops: Vec<Op>) -> Value {
-    Value::Array(vec!["rows".into(), chat.0.into(), base.into(), Value::Array(ops.into_iter().map(op).collect())])
+/// Edits of a transcript, and what lies where afterwards.
+pub(super) fn rows(chat: ChatId, base: u64, ops: Vec<Op>, marks: Vec<Mark>) -> Value {
+    let ops = Value::Array(ops.into_iter().map(op).collect());
+    let mut item = vec!["rows".into(), chat.0.into(), base.into(), ops];
+    if !marks.is_empty() {
+        item.push(Value::Array(marks.into_iter().map(mark).collect()));
+    }
+    Value::Array(item)
+}
+
+fn mark(mark: Mark) -> Value {
+    Value::Array(match mark {
+        Mark::Entry { entry, row, kind } => vec!["e".into(), number(entry), number(row), kind.into()],
+        Mark::Fold { id, first, last, label } => {
+            vec!["f".into(), number(id), number(first), number(last), label.into()]
+        }
+        Mark::Unfold { id } => vec!["u".into(), number(id)],
+    })
+}
+
+/// A piece of what is known of a tool call.
+pub(super) fn inspection(chat: ChatId, entry: usize, is_first: bool, title: &str, lines: Vec<String>) -> Value {
+    let lines = Value::Array(lines.into_iter().map(Value::from).collect());
+    Value::Array(vec!["inspect".into(), chat.0.into(), number(entry), is_first.into(), title.into(), lines])
 }
 
 fn op(op: Op) -> Value {
@@ -53,6 +74,9 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         });
         map([("used", usage.used.into()), ("size", usage.size.into()), ("cost", cost)])
     });
+    let plan = status.plan.as_ref().map_or(Value::Nil, |plan| {
+        map([("done", number(plan.done)), ("total", number(plan.total)), ("step", optional(plan.step.as_deref()))])
+    });
     let takes = status.takes.map_or(Value::Nil, |takes| {
         map([("image", takes.image.into()), ("embedded_context", takes.embedded_context.into())])
     });
@@ -65,6 +89,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("mode", optional(status.mode.as_deref())),
         ("model", optional(status.model.as_deref())),
         ("usage", usage),
+        ("plan", plan),
         ("prompt_capabilities", takes),
         ("permissions", number(status.permissions)),
         ("queued", number(status.queued)),

@@ -2,42 +2,91 @@
 
 use std::path::Path;
 
-use similar::{ChangeTag, TextDiff};
-
-use super::ops::{Row, short_line};
+use super::diff::{DiffCache, DiffLines};
+use super::ops::Row;
 use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus};
 use crate::core::transcript::{PlanStatus, PlanStep, Severity};
 
-/// Lines of output that a card shows.
-const OUTPUT_LINES: usize = 10;
-/// Lines of a diff that a card or a permission request shows.
-const DIFF_LINES: usize = 12;
-/// A diff that takes longer is cut coarser.
-const DIFF_DEADLINE: std::time::Duration = std::time::Duration::from_millis(50);
+/// Lines of each item of a call's content that are always in view; the others are folded once the call has ended.
+const OPEN_LINES: usize = 12;
+/// Rows of a card. A call may bring millions of lines, which nobody reads in a chat.
+const CARD_ROWS: usize = 2_000;
+/// Lines of a command that a card shows.
+const COMMAND_LINES: usize = 12;
 /// Lines of a notice, such as an agent's error text.
 const NOTICE_LINES: usize = 100;
 /// Locations that a card shows.
 const LOCATIONS: usize = 3;
+/// Bytes of the last line of an output that still grows.
+const LAST_LINE: usize = 80;
 
-/// A tool call: what, how far, where, and the beginning of what it brought.
-pub(super) fn tool(call: &ToolCall, cwd: &Path) -> Vec<Row> {
+/// The rows of a tool call, and which of them are to be folded.
+#[derive(Debug, Default)]
+pub(super) struct Card {
+    /// All rows.
+    pub(super) rows: Vec<Row>,
+    /// The ranges to fold.
+    pub(super) folds: Vec<CardFold>,
+}
+
+/// A range of rows of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CardFold {
+    /// First row, 0-based within the card.
+    pub(super) first: usize,
+    /// Row after the last.
+    pub(super) end: usize,
+    /// What is shown in its place.
+    pub(super) label: String,
+}
+
+impl CardFold {
+    /// The same range `rows` further down.
+    pub(super) fn below(self, rows: usize) -> Self {
+        Self { first: self.first + rows, end: self.end + rows, ..self }
+    }
+}
+
+/// A tool call: what, how far, where, and what it brought. Until it has ended, the card shows the beginning of that only,
+/// so that output which grows costs a row and not itself.
+pub(super) fn tool(call: &ToolCall, cwd: &Path, diffs: &mut DiffCache) -> Card {
     let (sign, word, group) = status(&call.status);
     let mut head = Row::default();
     head.push(sign, group);
     head.push(" ", "AgentChatDim");
     let title = one_line(&call.title);
     head.push(if title.is_empty() { &call.kind } else { &title }, "AgentChatTool");
-    head.push(&format!("  {} · {word}", call.kind), "AgentChatDim");
-    if let Some(seconds) = call.ended.map(|ended| ended.since(call.started)).filter(|&ms| ms >= 100) {
-        head.push(&format!(" · {}.{} s", seconds / 1000, seconds % 1000 / 100), "AgentChatDim");
+    head.push(&format!("  {} {} · {word}", icon(&call.kind), call.kind), "AgentChatDim");
+    if let Some(millis) = call.ended.map(|ended| ended.since(call.started)).filter(|&millis| millis >= 100) {
+        head.push(&format!(" · {}.{} s", millis / 1000, millis % 1000 / 100), "AgentChatDim");
     }
-    let mut rows = vec![head];
-    rows.extend(command_rows(call, &title));
-    rows.extend(locations(&call.locations, &title, cwd));
-    for content in &call.content {
-        content_rows(content, cwd, &mut rows);
+    let mut card = Card { rows: vec![head], folds: Vec::new() };
+    card.rows.extend(command_rows(call, &title));
+    card.rows.extend(locations(&call.locations, &title, cwd));
+    let is_final = call.status.is_final();
+    for (nth, content) in call.content.iter().enumerate() {
+        card.add(content, is_final, || match content {
+            ToolContent::Diff { path, old, new } => Some(diffs.lines(nth, path, old.as_ref(), new, cwd)),
+            _ => None,
+        });
     }
-    rows
+    card
+}
+
+/// The sign of a kind of tool calls.
+fn icon(kind: &str) -> &'static str {
+    match kind {
+        "read" => "≡",
+        "edit" => "✎",
+        "delete" => "✕",
+        "move" => "→",
+        "search" => "⌕",
+        "execute" => "$",
+        "think" => "…",
+        "fetch" => "↓",
+        "switch_mode" => "⇄",
+        _ => "•",
+    }
 }
 
 fn status(status: &ToolStatus) -> (&'static str, &str, &'static str) {
@@ -56,7 +105,7 @@ fn status(status: &ToolStatus) -> (&'static str, &str, &'static str) {
 fn command_rows(call: &ToolCall, title: &str) -> Vec<Row> {
     match call.command() {
         Some(command) if !title.contains(&one_line(&command)) => {
-            command.lines().map(|line| Row::of(format!("  $ {line}"), "AgentChatDim")).take(OUTPUT_LINES).collect()
+            command.lines().map(|line| Row::of(format!("  $ {line}"), "AgentChatDim")).take(COMMAND_LINES).collect()
         }
         _ => Vec::new(),
     }
@@ -82,61 +131,61 @@ fn locations(locations: &[Location], title: &str, cwd: &Path) -> Vec<Row> {
     rows
 }
 
-fn content_rows(content: &ToolContent, cwd: &Path, rows: &mut Vec<Row>) {
-    match content {
-        ToolContent::Text(text) => {
-            let text = text.trim_end();
-            if text.is_empty() {
-                return;
+impl Card {
+    fn add<'a>(&mut self, content: &ToolContent, is_final: bool, diff: impl FnOnce() -> Option<&'a DiffLines>) {
+        match content {
+            ToolContent::Text(text) => {
+                let text = text.trim_end();
+                let count = if text.is_empty() { 0 } else { text.lines().count() };
+                let rows = text.lines().map(|line| Row::of(format!("  │ {line}"), "AgentChatDim"));
+                self.add_lines(rows, count, "lines", is_final, || text.lines().next_back().unwrap_or_default());
             }
-            rows.extend(text.lines().take(OUTPUT_LINES).map(|line| Row::of(format!("  │ {line}"), "AgentChatDim")));
-            let hidden = text.lines().count().saturating_sub(OUTPUT_LINES);
-            if hidden > 0 {
-                rows.push(Row::of(format!("  │ … {hidden} more lines"), "AgentChatDim"));
+            ToolContent::Diff { .. } => {
+                let Some(diff) = diff() else { return };
+                self.rows.push(Row::of(format!("  {}", diff.heading), "AgentChatTool"));
+                let rows = diff.lines.iter().map(|(line, group)| Row::of(format!("  {line}"), group));
+                self.add_lines(rows, diff.lines.len() + diff.hidden, "lines of the change", is_final, || "");
             }
+            ToolContent::Terminal(id) => self.rows.push(Row::of(format!("  │ terminal {id}"), "AgentChatDim")),
+            ToolContent::Other(json) => self.rows.push(Row::of(format!("  │ {}", one_line(json)), "AgentChatDim")),
         }
-        ToolContent::Diff { path, old, new } => {
-            rows.extend(
-                diff(path, old.as_deref(), new, cwd)
-                    .into_iter()
-                    .map(|(text, group)| Row::of(format!("  {text}"), group)),
-            );
-        }
-        ToolContent::Terminal(id) => rows.push(Row::of(format!("  │ terminal {id}"), "AgentChatDim")),
-        ToolContent::Other(json) => rows.push(Row::of(format!("  │ {}", one_line(json)), "AgentChatDim")),
     }
-}
 
-/// A diff as lines: a heading with the counts, then the first changed lines.
-pub(super) fn diff(path: &str, old: Option<&str>, new: &str, cwd: &Path) -> Vec<(String, &'static str)> {
-    let path = relative(path, cwd);
-    let before = old.unwrap_or_default();
-    let changes = TextDiff::configure().deadline(std::time::Instant::now() + DIFF_DEADLINE).diff_lines(before, new);
-    let (mut added, mut removed, mut lines) = (0, 0, Vec::new());
-    for change in changes.iter_all_changes() {
-        let (sign, group) = match change.tag() {
-            ChangeTag::Equal => continue,
-            ChangeTag::Insert => {
-                added += 1;
-                ('+', "Added")
+    /// The first lines of a content and, once the call has ended, the others below a fold.
+    fn add_lines<'a>(
+        &mut self,
+        mut lines: impl Iterator<Item = Row>,
+        count: usize,
+        what: &str,
+        is_final: bool,
+        last: impl FnOnce() -> &'a str,
+    ) {
+        self.rows.extend(lines.by_ref().take(OPEN_LINES));
+        let hidden = count.saturating_sub(OPEN_LINES);
+        if hidden == 0 {
+            return;
+        }
+        if !is_final {
+            let last = last();
+            let shown = &last[..last.floor_char_boundary(LAST_LINE)];
+            let mut row = Row::of(format!("  │ … {hidden} more {what}"), "AgentChatDim");
+            if !shown.trim().is_empty() {
+                row.push(&format!(" · {}", shown.trim()), "AgentChatDim");
             }
-            ChangeTag::Delete => {
-                removed += 1;
-                ('-', "Removed")
-            }
-        };
-        if lines.len() < DIFF_LINES {
-            lines.push((format!("{sign} {}", short_line(change.value().trim_end_matches(['\n', '\r']))), group));
+            self.rows.push(row);
+            return;
+        }
+        let first = self.rows.len();
+        self.rows.extend(lines.take(CARD_ROWS.saturating_sub(first)));
+        let left = hidden - (self.rows.len() - first);
+        if left > 0 {
+            self.rows.push(Row::of(format!("  │ … {left} more {what}, K shows them"), "AgentChatDim"));
+        }
+        let end = self.rows.len();
+        if end - first > 1 {
+            self.folds.push(CardFold { first, end, label: format!("  │ … {hidden} more {what}") });
         }
     }
-    let new_file = if old.is_none() { " (new file)" } else { "" };
-    let mut shown = vec![(format!("± {path}{new_file}  +{added} −{removed}"), "AgentChatTool")];
-    let hidden = (added + removed) - lines.len();
-    shown.append(&mut lines);
-    if hidden > 0 {
-        shown.push((format!("… {hidden} more changed lines"), "AgentChatDim"));
-    }
-    shown
 }
 
 /// The plan, whole.
@@ -161,6 +210,7 @@ pub(super) fn notice(severity: Severity, text: &str) -> Vec<Row> {
         Severity::Stop => ("■", "AgentChatStop"),
         Severity::Warning => ("!", "AgentChatNotice"),
         Severity::Error => ("✗", "AgentChatError"),
+        Severity::Summary => ("─", "AgentChatSummary"),
     };
     let lines = text.lines().take(NOTICE_LINES).enumerate();
     let mut rows: Vec<Row> =

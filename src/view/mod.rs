@@ -2,9 +2,14 @@
 
 mod cards;
 mod counts;
+mod diff;
+pub mod export;
+pub mod inspect;
 pub mod ops;
 pub mod permission;
+pub mod structure;
 pub mod transcript;
 
 pub use ops::{Op, Row};
+pub use structure::Mark;
 pub use transcript::TranscriptView;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::cards;
 use super::ops::{fit, short_line};
+use super::{cards, diff};
 use crate::core::tool_call::{ToolCall, ToolContent};
 
 /// Lines of text that come with a request; the transcript's card shows the call's beginning too.
@@ -26,7 +26,7 @@ pub fn detail(tool: &ToolCall, cwd: &Path) -> Vec<String> {
     for content in &tool.content {
         match content {
             ToolContent::Diff { path, old, new } => {
-                lines.extend(cards::diff(path, old.as_deref(), new, cwd).into_iter().map(|(line, _)| line));
+                lines.extend(diff::preview(path, old.as_deref(), new, cwd));
             }
             ToolContent::Text(text) => {
                 lines.extend(text.lines().take(TEXT_LINES).map(|line| short_line(line).into_owned()));

@@ -3,12 +3,14 @@
 //! The view knows how many rows of each entry are in the buffer. A change marks its entry dirty; [`TranscriptView::take`]
 //! turns dirty entries into edits until a budget is spent. A growing message costs what it grew by, wherever it stands.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::cards;
 use super::counts::Counts;
+use super::diff::DiffCache;
 use super::ops::{Op, Row};
+use super::structure::{Mark, Place, Structure};
 use crate::core::text::GrowingText;
 use crate::core::transcript::{Change, Entry, EntryIndex, Transcript};
 
@@ -22,6 +24,9 @@ pub struct TranscriptView {
     heights: Counts,
     shown: Vec<Shown>,
     dirty: BTreeSet<EntryIndex>,
+    structure: Structure,
+    /// Diffs of the calls that have not ended.
+    diffs: BTreeMap<EntryIndex, DiffCache>,
     /// Rows below all entries: the prompts that wait.
     tail: Vec<Row>,
     tail_shown: usize,
@@ -51,6 +56,8 @@ impl TranscriptView {
             heights: Counts::default(),
             shown: Vec::new(),
             dirty: BTreeSet::new(),
+            structure: Structure::default(),
+            diffs: BTreeMap::new(),
             tail: Vec::new(),
             tail_shown: 0,
             tail_dirty: false,
@@ -67,6 +74,9 @@ impl TranscriptView {
                     self.heights.push_zero();
                 }
                 self.dirty.insert(index);
+                if let Some(before) = index.checked_sub(1) {
+                    self.structure.touch(before);
+                }
             }
             Change::Grew(index) | Change::Replaced(index) => {
                 self.dirty.insert(index);
@@ -90,6 +100,7 @@ impl TranscriptView {
     /// The buffer is not what it should be: everything is sent anew.
     pub fn resync(&mut self) {
         self.lost = true;
+        self.structure.reset();
         self.heights = Counts::default();
         for (index, shown) in self.shown.iter_mut().enumerate() {
             *shown = Shown::Nothing;
@@ -144,6 +155,24 @@ impl TranscriptView {
         }
     }
 
+    /// What is new about the rows that the edits taken so far have made; to be told after these.
+    pub fn take_marks(&mut self, transcript: &Transcript) -> Vec<Mark> {
+        let entries = transcript.entries();
+        self.structure.take(|index| {
+            let entry = entries.get(index)?;
+            let rows = self.heights.before(index)..self.heights.before(index + 1);
+            let is_whole = match (&self.shown[index], entry) {
+                (Shown::Text { bytes, .. }, Entry::User(text) | Entry::Agent(text) | Entry::Thought(text)) => {
+                    *bytes == text.len()
+                }
+                (Shown::Rows(_), _) => true,
+                _ => return None,
+            };
+            let blank = usize::from(needs_blank(transcript, index));
+            Some((entry, Place { rows, blank, is_settled: is_whole && index + 1 < entries.len() }))
+        })
+    }
+
     /// Brings more of a message's text into the buffer; returns how many bytes.
     fn grow(
         &mut self,
@@ -174,6 +203,7 @@ impl TranscriptView {
         if taken == 0 {
             return 0;
         }
+        self.structure.touch(index);
         let breaks = lines.len() - 1;
         let tail_len = lines.last().map_or(0, String::len);
         if let Shown::Text { bytes, last_col } = &mut self.shown[index] {
@@ -204,8 +234,17 @@ impl TranscriptView {
         if needs_blank(transcript, index) {
             rows.push(Row::default());
         }
+        let mut folds = Vec::new();
         rows.extend(match &transcript.entries()[index] {
-            Entry::Tool(call) => cards::tool(call, &self.cwd),
+            Entry::Tool(call) => {
+                let card = cards::tool(call, &self.cwd, self.diffs.entry(index).or_default());
+                if call.status.is_final() {
+                    self.diffs.remove(&index);
+                }
+                let first = rows.len();
+                folds = card.folds.into_iter().map(|fold| fold.below(first)).collect();
+                card.rows
+            }
             Entry::Plan(steps) => cards::plan(steps),
             Entry::Notice(severity, text) => cards::notice(*severity, text),
             Entry::User(_) | Entry::Agent(_) | Entry::Thought(_) => Vec::new(),
@@ -221,7 +260,10 @@ impl TranscriptView {
         let changed = &rows[same_first..rows.len() - same_last];
         let gone = old.len() - same_first - same_last;
         let cost = changed.iter().map(|row| row.text.len() + 1).sum();
-        self.set_rows(start + same_first, gone, changed, ops);
+        if gone > 0 || !changed.is_empty() {
+            self.set_rows(start + same_first, gone, changed, ops);
+            self.structure.replaced(index, folds);
+        }
         self.heights.change(index, rows.len(), old.len());
         self.shown[index] = Shown::Rows(rows);
         cost

@@ -240,3 +240,66 @@ fn a_killed_helper_takes_its_permission_requests_along() {
     editor.wait_until("the agent's end", |_| !processes::is_alive(agent.pids()[0]));
     assert_eq!(editor.status()["permissions"], json!(0));
 }
+
+#[test]
+fn a_restart_after_a_killed_helper_is_for_every_chat() {
+    let scenario = Scenario::new().on_prompt([chunk("of $session"), end_turn()]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.prompt("one");
+    editor.wait_transcript("of session-1.1");
+    editor.command("tabnew");
+    editor.command("AgentChat");
+    editor.prompt("two");
+    editor.wait_transcript("of session-1.2");
+    processes::kill9(guard_and_helper(&editor).1);
+    editor.wait_state("failed");
+    editor.command("tabfirst");
+    assert_eq!(editor.state(), "failed");
+    assert_eq!(times_in_messages(&editor, "the helper ended"), 1);
+    editor.command("AgentChat restart");
+    for tab in ["tabfirst", "tablast"] {
+        editor.command(tab);
+        editor.wait_state("idle");
+        assert!(chat::is_open(&editor));
+        editor.prompt(&format!("again in {tab}"));
+        editor.wait_until("the reply", |e| e.transcript().iter().any(|line| line.contains("of session-2.")));
+    }
+    assert_eq!(agent.pids().len(), 2, "one process serves both");
+}
+
+#[test]
+fn a_helper_that_is_killed_again_and_again_is_told_each_time() {
+    let (_agent, editor) = chat::open(&Scenario::new(), Setup::new());
+    for round in 1..=3 {
+        processes::kill9(guard_and_helper(&editor).1);
+        editor.wait_state("failed");
+        editor.wait_until("the message", |e| times_in_messages(e, "the helper ended") == round);
+        editor.command("AgentChat restart");
+        editor.wait_state("idle");
+    }
+}
+
+#[test]
+fn nothing_outlives_a_neovim_that_is_killed_during_the_start() {
+    let scenario = stubborn().on_initialize([spawn_stubborn_child(true), gate("never")]);
+    let start = || {
+        let (agent, editor) = chat::start(&scenario, Setup::new());
+        editor.input(":AgentChat<CR>");
+        (agent, editor)
+    };
+    let (_agent, mut editor) = start();
+    editor.wait_until("the guard", |e| e.processes().len() > 1);
+    editor.kill9();
+    editor.wait_gone(SOON);
+
+    let (agent, mut editor) = start();
+    agent.wait_gate("never");
+    editor.kill9();
+    editor.wait_gone(SOON);
+
+    let (agent, mut editor) = start();
+    agent.wait_gate("never");
+    let (status, took) = editor.quit();
+    assert!(status.success() && took < SOON, "{status} after {took:?}");
+    editor.wait_gone(SOON);
+}

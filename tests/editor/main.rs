@@ -6,10 +6,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bar;
 mod chat;
 mod commands;
 mod conversation;
+mod file_bytes;
+mod file_writes;
 mod files;
+mod folds;
 mod framing;
 mod harness;
 mod helper_life;
@@ -17,6 +21,7 @@ mod interrupt;
 mod load;
 mod messages;
 mod moments;
+mod navigate;
 mod order;
 mod permissions;
 mod prompting;
@@ -24,6 +29,8 @@ mod prompts;
 mod recordings;
 mod replay;
 mod scripted_agent;
+mod snapshots;
 mod start;
 mod tour;
+mod views;
 mod windows;

@@ -386,3 +386,48 @@ fn a_request_does_not_stop_what_the_user_writes_in_the_prompt() {
     editor.wait_screen("half a thought");
     assert_eq!(editor.screen().mode(), "insert");
 }
+
+#[test]
+fn a_script_answers_in_the_event_itself() {
+    let init = r#"
+    vim.api.nvim_create_autocmd("User", { pattern = "AgentChatPermission", callback = function(event)
+      require("agentchat").respond("reject_once", event.data.request)
+    end })
+    "#;
+    let scenario =
+        asking([ask_permission("t1", "First thing").without_waiting(), ask_permission("t2", "Second thing")]);
+    let (agent, editor) = chat::open(&scenario, Setup::new().init(init));
+    editor.prompt("go");
+    editor.wait_transcript("went on");
+    agent.wait_answer(ASK, 2);
+    assert!(agent.answers(ASK).iter().all(|answer| answer["result"] == selected("reject_once")));
+    wait_no_float(&editor);
+    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
+}
+
+#[test]
+fn a_switch_of_the_tab_page_makes_the_request_new_to_the_eye() {
+    let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
+    wait_readable(&editor, "Run it");
+    editor.lua("vim.cmd('tabnew') vim.cmd('AgentChat allow')", json!([]));
+    editor.wait_until("the refusal", |e| e.messages().contains("has just appeared"));
+    assert!(agent.answers(ASK).is_empty());
+    wait_readable(&editor, "Run it");
+    editor.command("AgentChat allow");
+    assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
+}
+
+#[test]
+fn control_characters_of_the_agent_are_only_text() {
+    let call = json!({ "toolCallId": "t1", "title": "red \u{1b}[31m\u{7}\nsecond line\ttab", "kind": "execute\n",
+        "rawInput": { "command": "one\ntwo\r\n\u{1b}]0;title\u{7}" } });
+    let options = json!([{ "optionId": "o\nk", "kind": "allow_once", "name": "Fine\nor not" }]);
+    let (agent, editor) = asked(&asking([ask_permission_with(call, options)]), Setup::new());
+    let text = shown(&editor);
+    assert!(text.contains("second line") && text.contains("two") && text.contains("or not"), "{text}");
+    wait_readable(&editor, "second line");
+    editor.command("AgentChat allow");
+    assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("o\nk"));
+    editor.wait_transcript("went on");
+    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
+}

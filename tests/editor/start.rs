@@ -215,7 +215,9 @@ fn what_an_agent_says_before_its_session_is_announced_is_kept() {
 #[test]
 fn odd_environment_variables_reach_the_agent() {
     const FUNCTION: &str = "() { echo\n }";
-    let setup = Setup::new().env("BASH_FUNC_ml%%", FUNCTION).env("WITH_NEWLINE", "one\ntwo");
+    // Set inside, since a shell that starts Neovim would drop a name like this.
+    let init = "vim.uv.os_setenv('BASH_FUNC_ml%%', '() { echo\\n }') vim.uv.os_setenv('WITH_NEWLINE', 'one\\ntwo')";
+    let setup = Setup::new().init(init);
     let (agent, editor) = chat::open(&Scenario::new(), setup);
     editor.wait_state("idle");
     let environment = agent.wait("the start", |log| Some(log.first()?.get("env").clone()));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::chat::{self, enter, enter_code, prompt_text, prompts, wait_prompt_text, window, windows};
-use crate::support::scenario::{Scenario, chunk, end_turn, gate, repeat, update};
-use crate::support::{Editor, ScriptedAgent, Setup};
+use crate::support::scenario::{Scenario, chunk, end_turn, tool_call, update};
+use crate::support::{Editor, Setup};
 
 #[test]
 fn the_chat_opens_on_the_right() {
@@ -130,142 +130,6 @@ fn only_keeps_the_chat_whole() {
     editor.wait_until("the chat alone and whole", |e| windows(e).len() == 2 && chat::is_open(e));
 }
 
-// -- views
-
-/// Three streams of a hundred lines, with a gate before the second (`more`) and the third (`most`).
-fn streams() -> Scenario {
-    Scenario::new().on_prompt([
-        repeat(100, [chunk("first $i\n")]),
-        gate("more"),
-        repeat(100, [chunk("more $i\n")]),
-        gate("most"),
-        repeat(100, [chunk("most $i\n")]),
-        end_turn(),
-    ])
-}
-
-#[track_caller]
-fn streaming() -> (ScriptedAgent, Editor) {
-    let (agent, editor) = chat::open(&streams(), Setup::new());
-    editor.prompt("go");
-    editor.wait_transcript("first 99");
-    (agent, editor)
-}
-
-/// `winsaveview()` of the transcript's window.
-#[track_caller]
-fn view(editor: &Editor) -> Json {
-    let found = window(editor, "agentchat").unwrap();
-    let view = editor.lua("return vim.api.nvim_win_call(..., vim.fn.winsaveview)", json!([found.id]));
-    json!([view["lnum"], view["topline"]])
-}
-
-#[track_caller]
-fn follows(editor: &Editor) -> bool {
-    let found = window(editor, "agentchat").unwrap();
-    let code =
-        "return vim.api.nvim_win_get_cursor(...)[1] == vim.api.nvim_buf_line_count(vim.api.nvim_win_get_buf(...))";
-    editor.lua(code, json!([found.id])) == json!(true)
-}
-
-#[test]
-fn a_view_at_the_end_follows_and_one_placed_elsewhere_stays() {
-    let (agent, editor) = streaming();
-    editor.wait_until("the end in view", |e| follows(e) && e.screen().contains("first 99"));
-    enter(&editor, "agentchat");
-    editor.input("10G");
-    enter_code(&editor);
-    let before = view(&editor);
-    assert_eq!(before[0], json!(10));
-    agent.open_gate("more");
-    editor.wait_transcript("more 99");
-    assert_eq!(view(&editor), before);
-    let found = window(&editor, "agentchat").unwrap();
-    editor.lua("vim.api.nvim_win_set_cursor(..., { 20, 0 })", json!([found.id]));
-    let before = view(&editor);
-    agent.open_gate("most");
-    editor.wait_transcript("most 99");
-    editor.wait_state("idle");
-    assert_eq!(view(&editor), before);
-    enter(&editor, "agentchat_prompt");
-    assert!(!editor.screen().contains("most 99"));
-}
-
-#[test]
-fn k_at_the_last_line_detaches_and_big_g_attaches() {
-    let (agent, editor) = streaming();
-    enter(&editor, "agentchat");
-    editor.input("Gk");
-    editor.wait_until("one line up", |e| !follows(e));
-    let before = view(&editor);
-    agent.open_gate("more");
-    editor.wait_transcript("more 99");
-    assert_eq!(view(&editor), before);
-    editor.input("G");
-    editor.wait_until("the last line", follows);
-    agent.open_gate("most");
-    editor.wait_screen("most 99");
-    editor.wait_until("the last line", follows);
-}
-
-#[test]
-fn selecting_in_the_transcript_is_not_disturbed() {
-    let (agent, editor) = streaming();
-    enter(&editor, "agentchat");
-    editor.input("GVkk");
-    editor.wait_until("visual mode", |e| e.screen().mode() == "visual");
-    let before = view(&editor);
-    agent.open_gate("more");
-    editor.wait_transcript("more 99");
-    assert_eq!(view(&editor), before);
-    assert_eq!(editor.lua("return vim.api.nvim_get_mode().mode", json!([])), json!("V"));
-    editor.input("y<Esc>");
-    let yanked = editor.lua("return vim.fn.getreg('\"')", json!([]));
-    assert!(yanked.as_str().unwrap().contains("first 9"), "{yanked}");
-}
-
-#[test]
-fn hiding_and_showing_keeps_the_view() {
-    let (agent, editor) = streaming();
-    enter(&editor, "agentchat");
-    editor.input("40Gzt");
-    editor.wait_until("the view", |e| view(e) == json!([40, 40]));
-    editor.command("AgentChat close");
-    agent.open_gate("more");
-    agent.open_gate("most");
-    editor.wait_transcript("most 99");
-    editor.command("AgentChat");
-    assert_eq!(view(&editor), json!([40, 40]));
-    assert_eq!(editor.screen().mode(), "normal");
-}
-
-#[test]
-fn two_chats_in_one_tab_page_keep_their_views_and_drafts() {
-    let scenario = Scenario::new().on_prompt([repeat(100, [chunk("line $i\n")]), end_turn()]);
-    let (first, second) = (ScriptedAgent::new(&scenario), ScriptedAgent::new(&scenario));
-    let editor = Editor::start(Setup::new().agent("first", &first).agent("second", &second));
-    editor.command("AgentChat open first");
-    editor.prompt("to the first");
-    editor.wait_transcript("line 99");
-    enter(&editor, "agentchat");
-    editor.input("30Gzt");
-    editor.wait_until("the view", |e| view(e) == json!([30, 30]));
-    enter(&editor, "agentchat_prompt");
-    editor.input("ifirst's draft<Esc>");
-    wait_prompt_text(&editor, "first's draft");
-    editor.command("AgentChat open second");
-    wait_prompt_text(&editor, "");
-    assert_eq!(windows(&editor).len(), 3);
-    editor.prompt("to the second");
-    second.wait_received("session/prompt", 1);
-    editor.wait_state("idle");
-    assert_eq!(editor.status()["agent"], json!("second"));
-    editor.command("AgentChat open first");
-    assert_eq!(view(&editor), json!([30, 30]));
-    assert_eq!(prompt_text(&editor), "first's draft");
-    assert_eq!((prompts(&first), prompts(&second)), (vec!["to the first".into()], vec!["to the second".into()]));
-}
-
 #[test]
 fn two_chats_in_two_tab_pages_are_apart() {
     let scenario = Scenario::new().on_prompt([chunk("of $session"), end_turn()]);
@@ -286,79 +150,6 @@ fn two_chats_in_two_tab_pages_are_apart() {
     let sessions: Vec<Json> =
         agent.received("session/prompt").iter().map(|prompt| prompt["params"]["sessionId"].clone()).collect();
     assert_eq!(sessions, [json!("session-1.1"), json!("session-1.2"), json!("session-1.1")]);
-}
-
-// -- buffers
-
-/// The lines of the transcript that the streams made.
-#[track_caller]
-fn streamed(editor: &Editor) -> Vec<String> {
-    let is_streamed = |line: &String| ["first ", "more ", "most "].iter().any(|word| line.starts_with(word));
-    editor.transcript().into_iter().filter(is_streamed).collect()
-}
-
-fn all_of_the_stream() -> Vec<String> {
-    let of = |word: &'static str| (0..100).map(move |number| format!("{word} {number}"));
-    of("first").chain(of("more")).chain(of("most")).collect()
-}
-
-#[test]
-fn a_transcript_that_the_user_changed_is_mended() {
-    let (agent, editor) = streaming();
-    enter(&editor, "agentchat");
-    editor.command("setlocal modifiable");
-    editor.input("5GdGggOmine<Esc>");
-    editor.wait_until("the damage", |e| e.transcript().len() < 20);
-    agent.open_gate("more");
-    editor.wait_transcript("more 99");
-    editor.command("setlocal modifiable | %delete _");
-    agent.open_gate("most");
-    editor.wait_transcript("most 99");
-    editor.wait_state("idle");
-    editor.wait_until("the whole text", |e| streamed(e) == all_of_the_stream());
-    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
-}
-
-#[test]
-fn a_transcript_that_the_user_wiped_comes_back() {
-    let (agent, editor) = streaming();
-    editor.command("bwipeout! agentchat://transcript/1");
-    agent.open_gate("more");
-    editor.command("AgentChat open");
-    editor.wait_transcript("more 99");
-    editor.command("bwipeout! agentchat://transcript/1");
-    agent.open_gate("most");
-    editor.wait_state("idle");
-    editor.command("AgentChat open");
-    editor.wait_until("the whole text", |e| streamed(e) == all_of_the_stream());
-    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
-    editor.command("AgentChat open");
-    assert!(chat::is_open(&editor));
-}
-
-#[test]
-fn closing_the_windows_in_mid_stream_loses_nothing() {
-    let (agent, editor) = streaming();
-    editor.command("AgentChat close");
-    agent.open_gate("more");
-    editor.wait_transcript("more 99");
-    editor.command("AgentChat");
-    agent.open_gate("most");
-    editor.wait_transcript("most 99");
-    assert_eq!(streamed(&editor), all_of_the_stream());
-}
-
-#[test]
-fn wiping_both_buffers_ends_the_session_and_its_agent() {
-    let (agent, editor) = chat::open(&streams(), Setup::new());
-    editor.prompt("go");
-    editor.wait_transcript("first 99");
-    editor.command("bwipeout! agentchat://transcript/1 agentchat://prompt/1");
-    editor.wait_until("the agent's end", |_| !crate::support::processes::is_alive(agent.pids()[0]));
-    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
-    editor.command("AgentChat");
-    editor.wait_state("idle");
-    assert_eq!(agent.pids().len(), 2);
 }
 
 #[test]
@@ -412,21 +203,6 @@ fn the_filetype_is_set_before_the_window_opens() {
 }
 
 #[test]
-fn a_chat_whose_tab_page_was_closed_is_shown_in_the_next_one() {
-    let (agent, editor) = streaming();
-    editor.command("tabnew");
-    editor.command("1tabclose");
-    agent.open_gate("more");
-    agent.open_gate("most");
-    editor.wait_transcript("most 99");
-    editor.command("AgentChat");
-    assert!(chat::is_open(&editor));
-    assert_eq!(streamed(&editor), all_of_the_stream());
-    assert_eq!(agent.pids().len(), 1);
-    editor.wait_state("idle");
-}
-
-#[test]
 fn a_prompt_by_command_leaves_the_user_where_they_are() {
     let (agent, editor) = chat::start(&Scenario::new(), Setup::new().file("a.txt", "text of a\n").arg("a.txt"));
     let before = windows(&editor).into_iter().find(|window| window.current).unwrap().id;
@@ -466,14 +242,73 @@ fn on_a_tiny_screen_the_chat_opens_or_says_that_it_cannot() {
 }
 
 #[test]
-fn a_resized_screen_keeps_the_chat_whole() {
-    let (agent, editor) = streaming();
-    for (columns, rows) in [(80, 24), (200, 50), (120, 40)] {
-        editor.request("nvim_ui_try_resize", &json!([columns, rows]));
-        editor.wait_until("the new size", |e| e.lua("return vim.o.columns", json!([])) == json!(columns));
-        assert!(chat::is_open(&editor));
-        assert!(window(&editor, "agentchat_prompt").unwrap().height <= 10);
+fn options_of_the_user_do_not_upset_the_layout() {
+    let init =
+        "vim.cmd('set winheight=20 winwidth=80 nohidden splitbelow splitright autochdir number wrap cursorbind')";
+    let setup = Setup::new().init(init).file("a.txt", "text of a\n").arg("a.txt");
+    let (_agent, editor) = chat::open(&Scenario::new(), setup);
+    assert!(chat::is_open(&editor));
+    editor.input("idraft<Esc>");
+    wait_prompt_text(&editor, "draft");
+    enter_code(&editor);
+    enter(&editor, "agentchat_prompt");
+    editor.input(":edit a.txt<CR>");
+    editor.wait_until("the file in the normal window", |e| {
+        chat::is_open(e) && windows(e).iter().any(|window| window.current && window.column == 0)
+    });
+    assert_eq!(prompt_text(&editor), "draft");
+    enter(&editor, "agentchat_prompt");
+    editor.input(":q<CR>");
+    editor.wait_until("only the code's window", |e| windows(e).len() == 1);
+    editor.command("AgentChat");
+    assert_eq!(prompt_text(&editor), "draft");
+}
+
+#[test]
+fn autocommands_of_the_user_that_fail_or_close_the_chat_cost_nothing() {
+    let init = r#"
+    vim.api.nvim_create_autocmd("User", { pattern = "AgentChatTurnStart", callback = function() error("mine") end })
+    vim.api.nvim_create_autocmd("User", { pattern = "AgentChatToolCall", command = "AgentChat close" })
+    "#;
+    let scenario =
+        Scenario::new().on_prompt([chunk("before\n"), tool_call("t1", "Call", "read"), chunk("after\n"), end_turn()]);
+    let (_agent, editor) = chat::open(&scenario, Setup::new().init(init));
+    editor.lua("pcall(require('agentchat').prompt, 'go')", json!([]));
+    editor.wait_until("the user's error at a hit-enter prompt", Editor::is_blocked);
+    editor.input("<CR>");
+    editor.wait_until("the end of the turn", |e| !e.events("AgentChatTurnEnd").is_empty());
+    editor.wait_until("the closed windows", |e| windows(e).len() == 1);
+    editor.command("AgentChat open");
+    editor.wait_until("the chat", chat::is_open);
+    editor.wait_transcript("before");
+    editor.wait_transcript("after");
+}
+
+#[test]
+fn a_session_file_with_two_tab_pages_brings_both_chats_back() {
+    let scenario = Scenario::new().on_prompt([chunk("of $session"), end_turn()]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    editor.input("ifirst draft<Esc>");
+    wait_prompt_text(&editor, "first draft");
+    editor.command("tabnew");
+    editor.command("AgentChat");
+    editor.input("isecond draft<Esc>");
+    wait_prompt_text(&editor, "second draft");
+    editor.command("mksession s.vim");
+    let editor = editor.restart();
+    editor.command("source s.vim");
+    let mut drafts = Vec::new();
+    for tab in ["tabfirst", "tablast"] {
+        editor.command(tab);
+        editor.wait_until("the chat", |e| chat::is_open(e) && windows(e).len() == 3);
+        drafts.push(prompt_text(&editor));
+        enter(&editor, "agentchat_prompt");
+        editor.input("<CR>");
+        editor.wait_until("the reply", |e| e.transcript().iter().any(|line| line.contains("of session")));
     }
-    agent.open_gate("more");
-    editor.wait_screen("more 99");
+    drafts.sort();
+    assert_eq!(drafts, ["first draft", "second draft"]);
+    let mut sent = prompts(&agent);
+    sent.sort();
+    assert_eq!(sent, ["first draft", "second draft"]);
 }

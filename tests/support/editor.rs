@@ -127,9 +127,24 @@ impl Editor {
         screen.unwrap_or_else(|| self.fail("Neovim did not finish drawing its screen"))
     }
 
-    /// The lines of the transcript in the current tab, else of any transcript; none when there is none.
+    /// The lines of the transcript in the current tab, else of any transcript; none when there is none. The line that sums
+    /// a turn up is left out, with the blank one above it: it tells times.
     #[track_caller]
     pub fn transcript(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for line in self.whole_transcript() {
+            if is_summary(&line) {
+                lines.pop_if(|last| last.is_empty());
+            } else {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// The same with everything.
+    #[track_caller]
+    pub fn whole_transcript(&self) -> Vec<String> {
         strings(&self.lua(TRANSCRIPT, json!([])))
     }
 
@@ -386,6 +401,11 @@ for _, event in ipairs(_G.agentchat_test_events) do
 end
 return found
 ";
+
+/// Whether a line sums a turn up: its time, and more.
+fn is_summary(line: &str) -> bool {
+    line.strip_prefix("─ ").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+}
 
 /// The strings of a JSON array.
 pub(super) fn strings(json: &Json) -> Vec<String> {

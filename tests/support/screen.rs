@@ -140,6 +140,11 @@ impl Screen {
         text.trim_end().to_owned()
     }
 
+    /// The text of one cell; empty in the second half of a wide character.
+    pub fn cell(&self, row: usize, column: usize) -> &str {
+        &self.rows[row][column].text
+    }
+
     /// Whether some row contains `wanted`.
     pub fn contains(&self, wanted: &str) -> bool {
         self.find(wanted).is_some()

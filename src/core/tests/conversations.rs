@@ -102,7 +102,7 @@ impl World {
     /// Ends the turn that [`World::running`] began, whose call is no longer among the effects.
     fn ended_turn_of_running(&mut self) {
         let call = crate::core::ids::CallId(3);
-        let result = Ok(Answer::TurnEnded { stop_reason: "end_turn".into() });
+        let result = Ok(Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None });
         self.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
     }
 }
@@ -128,7 +128,7 @@ fn cancel_settles_calls_answers_permissions_and_still_takes_late_updates() {
     world.update(tool("t", ToolStatus::Completed, false));
     assert_eq!(world.transcript()[1], "tool: t completed");
     let call = crate::core::ids::CallId(3);
-    let result = Ok(Answer::TurnEnded { stop_reason: "cancelled".into() });
+    let result = Ok(Answer::TurnEnded { stop_reason: "cancelled".into(), tokens: None });
     world.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
     assert_eq!(world.calls(), ["session/cancel", "session/prompt"]);
     assert_eq!(world.transcript()[3..], ["Stop: Cancelled.", "user: after"]);

@@ -255,7 +255,7 @@ impl Outside {
                 self.sessions.push(session.clone());
                 Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
             }
-            AgentCall::Prompt { .. } => Answer::TurnEnded { stop_reason: "end_turn".into() },
+            AgentCall::Prompt { .. } => Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None },
         }
     }
 

@@ -10,7 +10,7 @@ use crate::core::ids::{CallId, ChatId, ConnId, Millis, PromptId, SessionId};
 use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, Reply, Update};
 use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
-use crate::core::transcript::{Entry, Speaker, Transcript};
+use crate::core::transcript::{Entry, Severity, Speaker, Transcript};
 use crate::core::{State, step};
 
 pub(super) const CHAT: ChatId = ChatId(1);
@@ -88,7 +88,7 @@ impl World {
     }
 
     pub(super) fn ended(&mut self, stop_reason: &str) {
-        self.answer("session/prompt", Answer::TurnEnded { stop_reason: stop_reason.into() });
+        self.answer("session/prompt", Answer::TurnEnded { stop_reason: stop_reason.into(), tokens: None });
     }
 
     /// The agent answers the newest call of that method.
@@ -166,10 +166,11 @@ impl World {
         texts.collect()
     }
 
-    /// The transcript, a line for each entry.
+    /// The transcript, a line for each entry but the summaries of turns.
     pub(super) fn transcript(&self) -> Vec<String> {
         let entries = self.state.transcript(CHAT).map(Transcript::entries).unwrap_or_default();
-        let lines = entries.iter().map(|entry| match entry {
+        let told = entries.iter().filter(|entry| !matches!(entry, Entry::Notice(Severity::Summary, _)));
+        let lines = told.map(|entry| match entry {
             Entry::User(text) => format!("user: {text}"),
             Entry::Agent(text) => format!("agent: {text}"),
             Entry::Thought(text) => format!("thought: {text}"),

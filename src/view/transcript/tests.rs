@@ -8,11 +8,38 @@ use proptest::prelude::*;
 #[derive(Debug)]
 struct Buffer {
     lines: Vec<String>,
+    /// Where entries begin, and the folds, as they were told last.
+    entries: BTreeMap<usize, (usize, &'static str)>,
+    folds: BTreeMap<usize, (usize, usize, String)>,
 }
 
 impl Buffer {
     fn new() -> Self {
-        Self { lines: vec![String::new()] }
+        Self { lines: vec![String::new()], entries: BTreeMap::new(), folds: BTreeMap::new() }
+    }
+
+    /// Where extmarks are after lines were inserted at `at`.
+    fn moved(&mut self, at: usize, by: usize) {
+        let place = |row: &mut usize| *row += if *row >= at { by } else { 0 };
+        self.entries.values_mut().for_each(|(row, _)| place(row));
+        self.folds.values_mut().for_each(|(first, last, _)| [first, last].into_iter().for_each(place));
+    }
+
+    fn frame(&mut self, view: &mut TranscriptView, transcript: &Transcript, budget: usize) {
+        self.apply(view.take(transcript, budget));
+        for mark in view.take_marks(transcript) {
+            match mark {
+                Mark::Entry { entry, row, kind } => {
+                    assert!(row < self.lines.len());
+                    self.entries.insert(entry, (row, kind));
+                }
+                Mark::Fold { id, first, last, label } => {
+                    assert!(first <= last && last < self.lines.len());
+                    self.folds.insert(id, (first, last, label));
+                }
+                Mark::Unfold { id } => assert!(self.folds.remove(&id).is_some()),
+            }
+        }
     }
 
     fn apply(&mut self, ops: Vec<Op>) {
@@ -22,6 +49,16 @@ impl Buffer {
                     let last = usize::try_from(last).unwrap_or(self.lines.len());
                     assert!(first <= last && last <= self.lines.len(), "{first}..{last} of {}", self.lines.len());
                     assert!(lines.iter().all(|line| !line.contains('\n')));
+                    if first == 0 && lines.is_empty() && last == self.lines.len() {
+                        (self.entries, self.folds) = (BTreeMap::new(), BTreeMap::new());
+                    }
+                    // Marks in replaced lines may be anywhere; those below move.
+                    let (more, less) =
+                        (lines.len().saturating_sub(last - first), (last - first).saturating_sub(lines.len()));
+                    self.moved(last, more);
+                    let back = |row: &mut usize| *row -= if *row >= last { less } else { 0 };
+                    self.entries.values_mut().for_each(|(row, _)| back(row));
+                    self.folds.values_mut().for_each(|(first, last, _)| [first, last].into_iter().for_each(back));
                     self.lines.splice(first..last, lines);
                     if self.lines.is_empty() {
                         self.lines.push(String::new());
@@ -29,6 +66,7 @@ impl Buffer {
                 }
                 Op::InsertText { row, col, lines } => {
                     let rest = self.lines[row].split_off(col);
+                    self.moved(row + 1, lines.len() - 1);
                     let mut lines = lines.into_iter();
                     self.lines[row].push_str(&lines.next().expect("a first line"));
                     let mut at = row;
@@ -54,12 +92,16 @@ fn view() -> TranscriptView {
 
 /// All rows, built in one go.
 fn whole(transcript: &Transcript, queued: &[String]) -> Vec<String> {
+    whole_buffer(transcript, queued).lines
+}
+
+fn whole_buffer(transcript: &Transcript, queued: &[String]) -> Buffer {
     let mut view = view();
     (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index)));
     view.set_queued(queued);
     let mut buffer = Buffer::new();
-    buffer.apply(view.take(transcript, usize::MAX));
-    buffer.lines
+    buffer.frame(&mut view, transcript, usize::MAX);
+    buffer
 }
 
 fn step(content: &str, status: PlanStatus) -> PlanStep {
@@ -92,8 +134,9 @@ I will.
 
 - now
 
-✓ Edit a.py  edit · done · 1.5 s
+✓ Edit a.py  ✎ edit · done · 1.5 s
   ± a.py  +1 −1
+    a
   - b
   + c
 ■ Cancelled.
@@ -148,7 +191,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let speaker = prop_oneof![Just(Speaker::User), Just(Speaker::Agent), Just(Speaker::Thought)];
     prop_oneof![
         4 => (speaker, proptest::option::of("[ab]"), "[a-zäé\n]{1,12}").prop_map(|(s, id, text)| Happening::Chunk(s, id, text)),
-        2 => (0u8..4, "[a-z\n]{0,8}").prop_map(|(id, text)| Happening::Tool(id, text)),
+        2 => (0u8..4, "([a-z]?\n?){0,30}").prop_map(|(id, text)| Happening::Tool(id, text)),
         1 => (0u8..4).prop_map(Happening::Plan),
         1 => "[a-z]{1,5}(\n[a-z]{1,5})?".prop_map(Happening::Notice),
         1 => proptest::collection::vec("[a-z]{1,4}", 0..3).prop_map(Happening::Queue),
@@ -164,7 +207,13 @@ fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> 
             let id = id.to_string();
             let content = vec![ToolContent::Text(text.as_str().into())];
             if transcript.tool(&id).is_some() {
-                return transcript.update_tool(&id, |call| call.content = content);
+                return transcript.update_tool(&id, |call| {
+                    call.content = content;
+                    call.set_status(
+                        if text.len() > 4 { ToolStatus::Completed } else { ToolStatus::Pending },
+                        Millis(0),
+                    );
+                });
             }
             let mut call = ToolCall::new(id, Millis(0));
             call.content = content;
@@ -188,7 +237,7 @@ proptest! {
         let mut queued = Vec::new();
         for happening in &happenings {
             match happening {
-                Happening::Frame(budget) => buffer.apply(view.take(&transcript, *budget)),
+                Happening::Frame(budget) => buffer.frame(&mut view, &transcript, *budget),
                 Happening::Queue(prompts) => {
                     queued.clone_from(prompts);
                     view.set_queued(prompts);
@@ -206,11 +255,14 @@ proptest! {
         }
         let mut frames = 0;
         while !view.is_clean() {
-            buffer.apply(view.take(&transcript, 16));
+            buffer.frame(&mut view, &transcript, 16);
             frames += 1;
             prop_assert!(frames < 10_000);
         }
-        prop_assert_eq!(buffer.lines, whole(&transcript, &queued));
+        let whole = whole_buffer(&transcript, &queued);
+        prop_assert_eq!(buffer.lines, whole.lines);
+        prop_assert_eq!(buffer.entries, whole.entries);
+        prop_assert_eq!(buffer.folds, whole.folds);
         prop_assert!(view.take(&transcript, 16).is_empty());
     }
 }

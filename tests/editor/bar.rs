@@ -1,0 +1,132 @@
+//! The bar above the transcript, the status line, the plan, and the windows' sizes.
+
+use serde_json::{Value as Json, json};
+
+use crate::support::scenario::{Scenario, Step, chunk, end_turn, gate, plan, update};
+use crate::support::{Editor, ScriptedAgent, Setup};
+
+fn chat(setup: Setup, steps: impl IntoIterator<Item = Step>) -> (Editor, ScriptedAgent) {
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt(steps));
+    let editor = Editor::start(setup.agent("scripted", &agent));
+    editor.command("AgentChat open");
+    editor.wait_state("idle");
+    (editor, agent)
+}
+
+fn wait_turn(editor: &Editor) {
+    editor.wait_until("the turn is over", |e| e.events("AgentChatTurnEnd").len() == 1);
+}
+
+/// How many timers run in Neovim.
+fn timers(editor: &Editor) -> Json {
+    editor.lua(
+        "local count = 0
+        vim.uv.walk(function(handle)
+          if vim.uv.handle_get_type(handle) == 'timer' and vim.uv.is_active(handle) then count = count + 1 end
+        end)
+        return count",
+        json!([]),
+    )
+}
+
+#[test]
+fn the_bar_tells_who_does_what_with_what() {
+    let steps = [
+        update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": "plan 100%" })),
+        update(json!({ "sessionUpdate": "usage_update", "used": 34_000, "size": 200_000,
+            "cost": { "amount": 0.125, "currency": "USD" } })),
+        plan(&[("read", "completed"), ("write it", "in_progress"), ("test", "pending")]),
+        gate("more"),
+        plan(&[("read", "completed"), ("write it", "completed"), ("test", "in_progress")]),
+        gate("end"),
+        plan(&[("read", "completed"), ("write it", "completed"), ("test", "completed")]),
+        update(json!({ "sessionUpdate": "session_info_update", "title": "A title" })),
+        end_turn(),
+    ];
+    let (editor, agent) = chat(Setup::new().size(200, 40), steps);
+    editor.wait_screen("scripted · idle");
+    assert_eq!(editor.screen().row(0).matches("scripted").count(), 1, "in the transcript's window only");
+    editor.prompt("go");
+    editor.wait_screen("scripted · running · ▸ 1/3 write it");
+    let bar = editor.screen().row(0);
+    assert!(
+        bar.ends_with("plan 100% · 34k/200k · 0.13 USD") || bar.ends_with("plan 100% · 34k/200k · 0.12 USD"),
+        "{bar}"
+    );
+    agent.open_gate("more");
+    editor.wait_screen("▸ 2/3 test");
+    editor.wait_transcript("Plan  2/3");
+    assert!(!editor.transcript_has("Plan  1/3"), "the plan is replaced whole");
+    let line = editor.lua("return require('agentchat').statusline()", json!([]));
+    let line = line.as_str().unwrap_or_default();
+    assert!(line.starts_with("scripted · running · ▸ 2/3 test · "), "{line}");
+    agent.open_gate("end");
+    editor.wait_screen("scripted · idle · A title");
+}
+
+#[test]
+fn the_spinner_turns_only_while_a_turn_runs() {
+    let (editor, agent) = chat(Setup::new(), [chunk("a"), gate("end"), end_turn()]);
+    editor.wait_until("nothing runs", |e| timers(e) == json!(0));
+    editor.prompt("go");
+    editor.wait_state("running");
+    let first = editor.wait("a spinner", |e| Some(e.screen().row(0)).filter(|row| row.contains("scripted · running")));
+    editor.wait_until("it turns", |e| {
+        let row = e.screen().row(0);
+        row != first && row.contains("scripted · running")
+    });
+    assert_eq!(timers(&editor), json!(1));
+    agent.open_gate("end");
+    wait_turn(&editor);
+    editor.wait_until("nothing runs any more", |e| timers(e) == json!(0));
+    assert!(editor.screen().row(0).contains(" scripted · idle"));
+}
+
+#[test]
+fn the_bar_can_be_left_out() {
+    let (editor, _agent) = chat(Setup::new().config("winbar", json!(false)), [chunk("a"), end_turn()]);
+    editor.prompt("go");
+    wait_turn(&editor);
+    assert!(!editor.screen().row(0).contains("scripted"));
+    assert_eq!(editor.messages(), "");
+}
+
+fn widths(editor: &Editor) -> Json {
+    editor.lua(
+        "return vim.tbl_map(function(win) return vim.api.nvim_win_get_width(win) end, vim.api.nvim_tabpage_list_wins(0))",
+        json!([]),
+    )
+}
+
+#[test]
+fn the_chat_takes_its_share_however_many_windows_there_are() {
+    for (windows, wanted) in [
+        (vec![], json!([83, 56, 56])),
+        (vec!["vsplit"], json!([41, 41, 56, 56])),
+        (vec!["vsplit", "vsplit"], json!([27, 27, 27, 56, 56])),
+        (vec!["split"], json!([83, 83, 56, 56])),
+        (vec!["set noequalalways", "vsplit"], json!([41, 41, 56, 56])),
+    ] {
+        let editor = Editor::start(Setup::new().size(140, 40));
+        windows.iter().for_each(|command| editor.command(command));
+        let before = widths(&editor);
+        editor.command("AgentChat open");
+        assert_eq!(widths(&editor), wanted, "{windows:?}");
+        editor.command("AgentChat close");
+        assert_eq!(widths(&editor), before, "{windows:?}");
+    }
+}
+
+#[test]
+fn the_file_type_is_there_before_the_window_is_entered() {
+    let init = "vim.g.seen = {}
+    vim.api.nvim_create_autocmd({ 'BufWinEnter', 'WinEnter' }, { callback = function(args)
+      local seen = vim.g.seen
+      seen[#seen + 1] = vim.fn.bufname(args.buf):match('^agentchat://%a+') and args.event .. ' ' .. vim.bo[args.buf].filetype
+      vim.g.seen = seen
+    end })";
+    let editor = Editor::start(Setup::new().init(init));
+    editor.command("AgentChat open");
+    let seen = editor.lua("return vim.g.seen", json!([]));
+    assert_eq!(seen, json!(["BufWinEnter agentchat", "BufWinEnter agentchat_prompt", "WinEnter agentchat_prompt"]));
+}
