@@ -74,7 +74,7 @@ end
 local function special_items(query)
   local context = require("agentchat.context")
   local names = vim.tbl_filter(function(name)
-    return vim.startswith(name, query)
+    return name ~= query and vim.startswith(name, query)
   end, vim.tbl_keys(context.specials))
   table.sort(names)
   return vim.tbl_map(function(name)
@@ -136,12 +136,12 @@ local function complete_mention(chat, row, before, query, start, reply, drop)
   local found = special_items(query)
   local function list(files)
     for _, file in ipairs(files) do
-      local is_folder = file:sub(-1) == "/"
-      found[#found + 1] = {
-        label = file,
-        text = mentions.write(file),
-        kind = is_folder and kinds.Folder or kinds.File,
-      }
+      local text = mentions.write(file)
+      -- What is typed already would only cover what is below it.
+      if text ~= typed then
+        local is_folder = file:sub(-1) == "/"
+        found[#found + 1] = { label = file, text = text, kind = is_folder and kinds.Folder or kinds.File }
+      end
     end
     local items = {}
     for i, item in ipairs(found) do

@@ -402,3 +402,46 @@ fn quitting_does_not_wait_for_the_language_server() {
     assert!(status.success());
     assert!(took < Duration::from_secs(2), "quitting took {took:?}");
 }
+
+#[test]
+fn mentions_are_read_as_they_are_written_and_nothing_of_a_prompt_is_lost() {
+    let (editor, _agent) = chat_with(&takes(true, true));
+    let names = |line: &str| {
+        let found = editor.lua(
+            "return vim.tbl_map(function(m) return { m.name, m.first or 0, m.last or 0 } end, require('agentchat.mentions').in_line(...))",
+            json!([line]),
+        );
+        found.to_string()
+    };
+    for (line, wanted) in [
+        ("@a.txt", r#"[["a.txt",0,0]]"#),
+        ("see (@a.txt), @b/c.rs. Then @d!", r#"[["a.txt",0,0],["b/c.rs",0,0],["d",0,0]]"#),
+        ("@\"a b.txt\"#L3-7 @c#L5 @d#L9-2", r#"[["a b.txt",3,7],["c",5,5],["d",9,9]]"#),
+        ("mail me@example.org or @ or @\"open", "[]"),
+        ("ä@x @ä/ü.txt", r#"[["ä/ü.txt",0,0]]"#),
+    ] {
+        assert_eq!(names(line), wanted, "{line}");
+    }
+    for text in
+        ["@a.txt", "a\n\n@selection and @buffers\n@b\n", " @diff@x @\"q r\"#L1-2. @buffer:1#L1-2 \u{e4} @", "", "\n"]
+    {
+        let written = editor.lua(
+            "local out = '' for _, p in ipairs(require('agentchat.context').parts(require('agentchat.chats').current(), ...)) do out = out .. (p.label or p.text) end return out",
+            json!([text]),
+        );
+        assert_eq!(written, json!(text));
+    }
+}
+
+#[test]
+fn a_script_gives_blocks_and_wrong_ones_are_refused() {
+    let (editor, agent) = chat_with(&takes(true, true));
+    editor.lua(
+        "require('agentchat').prompt({ { type = 'text', text = 'see' }, { type = 'file', path = vim.fn.getcwd() .. '/a.txt', first = 3, last = 3 }, { type = 'image', path = 'i.png' } })",
+        json!([]),
+    );
+    let kinds: Vec<Json> = nth_prompt(&agent, 1).iter().map(|block| block["type"].clone()).collect();
+    assert_eq!(kinds, ["text", "resource", "text", "image"]);
+    let error = editor.try_lua("require('agentchat').prompt({ { type = 'dance' } })", json!([])).unwrap_err();
+    assert!(error.contains("block 1 is neither a text nor a file"), "{error}");
+}
