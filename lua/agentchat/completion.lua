@@ -74,7 +74,7 @@ end
 local function special_items(query)
   local context = require("agentchat.context")
   local names = vim.tbl_filter(function(name)
-    return vim.startswith(name, query)
+    return name ~= query and vim.startswith(name, query)
   end, vim.tbl_keys(context.specials))
   table.sort(names)
   return vim.tbl_map(function(name)
@@ -107,7 +107,7 @@ local function ask(chat, query, question)
   require("agentchat.helper").notify("find_files", {
     id = last_question,
     cwd = chat.cwd,
-    query = query,
+    query = (query:gsub("^%./", "")),
     limit = MAX_FILES,
   })
 end
@@ -136,12 +136,12 @@ local function complete_mention(chat, row, before, query, start, reply, drop)
   local found = special_items(query)
   local function list(files)
     for _, file in ipairs(files) do
-      local is_folder = file:sub(-1) == "/"
-      found[#found + 1] = {
-        label = file,
-        text = mentions.write(file),
-        kind = is_folder and kinds.Folder or kinds.File,
-      }
+      local text = mentions.write(file)
+      -- What is typed already would only cover what is below it.
+      if text ~= typed then
+        local is_folder = file:sub(-1) == "/"
+        found[#found + 1] = { label = file, text = text, kind = is_folder and kinds.Folder or kinds.File }
+      end
     end
     local items = {}
     for i, item in ipairs(found) do
@@ -261,34 +261,42 @@ local function has_other_completion()
   return package.loaded["blink.cmp"] ~= nil or package.loaded["cmp"] ~= nil or package.loaded["mini.completion"] ~= nil
 end
 
---- Puts the whole text of an item in place: Neovim 0.10 takes the part before the first space.
----@param buf integer
-local function mend_spaces(buf)
-  api.nvim_create_autocmd("CompleteDone", {
-    group = api.nvim_create_augroup("agentchat.completion." .. buf, {}),
-    buffer = buf,
-    callback = function()
-      local done = vim.v.completed_item
-      local item = vim.tbl_get(done, "user_data", "nvim", "lsp", "completion_item")
-      local text = vim.tbl_get(item or {}, "textEdit", "newText")
-      if not text or text == done.word or vim.tbl_get(item, "textEdit", "range", "start", "character") == nil then
-        return
-      end
-      local row, col = unpack(api.nvim_win_get_cursor(0))
-      local start = item.textEdit.range.start.character
-      if api.nvim_get_current_line():sub(start + 1, col) == done.word then
-        api.nvim_buf_set_text(buf, row - 1, start, row - 1, col, { text })
-        api.nvim_win_set_cursor(0, { row, start + #text })
-      end
-    end,
-  })
+--- 'omnifunc' for Neovim 0.10, whose own offers only what begins with what was typed, and cuts at spaces.
+---@param findstart integer
+---@return integer|table
+function M.omnifunc(findstart)
+  if findstart == 0 then
+    return {}
+  end
+  local buf = api.nvim_get_current_buf()
+  local row, col = unpack(api.nvim_win_get_cursor(0))
+  local line = api.nvim_get_current_line()
+  local show = vim.schedule_wrap(function(_, result)
+    local first = result and result.items[1]
+    -- Who has typed on, or gone elsewhere, is not interrupted.
+    local same = api.nvim_get_current_buf() == buf and api.nvim_get_current_line() == line
+    if first and same and api.nvim_win_get_cursor(0)[2] == col and api.nvim_get_mode().mode:find("^i") then
+      local words = vim.tbl_map(function(item)
+        local info = item.documentation
+        local kind = vim.lsp.protocol.CompletionItemKind[item.kind]
+        return { word = item.textEdit.newText, abbr = item.label, menu = item.detail, info = info, kind = kind }
+      end, result.items)
+      vim.fn.complete(first.textEdit.range.start.character + 1, words)
+    end
+  end)
+  complete({
+    textDocument = { uri = vim.uri_from_bufnr(buf) },
+    position = { line = row - 1, character = col },
+  }, show, function() end)
+  -- Not found yet, but stay in completion mode (|complete-functions|).
+  return -2
 end
 
 ---@param client_id integer
 ---@param buf integer
 local function enable(client_id, buf)
   if not vim.lsp.completion or not vim.lsp.completion.enable then
-    mend_spaces(buf)
+    vim.bo[buf].omnifunc = "v:lua.require'agentchat.completion'.omnifunc"
     return
   end
   local auto = require("agentchat.config").get().completion.autotrigger and not has_other_completion()

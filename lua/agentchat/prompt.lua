@@ -336,6 +336,7 @@ function M.insert(chat, words)
     api.nvim_win_set_cursor(win, { row + 1, col + #text })
   end
   refresh(chat)
+  require("agentchat.draft").save(chat, M.text(chat))
 end
 
 --- The helper's list of the prompts that wait.

@@ -13,10 +13,19 @@ local along_ns = api.nvim_create_namespace("agentchat.along")
 local PAUSE = 80
 --- How long it is known what a path is, in milliseconds.
 local FRESH = 2000
+--- What is larger goes as a link (`src/nvim/context.rs`), in bytes.
+local MAX_BYTES = { file = 512 * 1024, image = 10 * 1024 * 1024 }
+local MAX_KNOWN = 1000
 local IMAGES = { png = true, jpg = true, jpeg = true, gif = true, webp = true }
 
----@type table<string, { kind: "file"|"folder"|"image"|"missing", at: integer }> by absolute path
+---@class agentchat.PathKind
+---@field kind "file"|"folder"|"image"|"missing"
+---@field large boolean whether it is too large to go along
+---@field at integer when that was so
+
+---@type table<string, agentchat.PathKind> by absolute path
 local known = {}
+local known_count = 0
 ---@type table<integer, uv.uv_timer_t> by chat
 local timers = {}
 
@@ -36,11 +45,11 @@ end
 --- Looks at a path without waiting for the disk.
 ---@param path string
 ---@param done fun()
----@return "file"|"folder"|"image"|"missing"|nil kind nil while that is not known
+---@return agentchat.PathKind? nil while that is not known
 local function kind_of(path, done)
   local entry = known[path]
   if entry and vim.uv.now() - entry.at < FRESH then
-    return entry.kind
+    return entry
   end
   vim.uv.fs_stat(path, function(_, stat)
     local kind = "missing"
@@ -48,16 +57,22 @@ local function kind_of(path, done)
       local extension = (path:match("%.(%w+)$") or ""):lower()
       kind = stat.type == "directory" and "folder" or IMAGES[extension] and "image" or "file"
     end
-    known[path] = { kind = kind, at = vim.uv.now() }
+    if known_count > MAX_KNOWN then
+      known, known_count = {}, 0
+    end
+    known_count = known_count + 1
+    local limit = MAX_BYTES[kind]
+    known[path] = { kind = kind, large = limit ~= nil and stat.size > limit, at = vim.uv.now() }
     vim.schedule(done)
   end)
-  return entry and entry.kind
+  return entry
 end
 
 ---@class agentchat.Along
 ---@field counts table<string, integer>
 ---@field words string[]
 ---@field images string[] names
+---@field large string[] names of what is too large to go along
 ---@field marks { [1]: integer, [2]: integer, [3]: integer }[] row, first byte, last byte
 
 ---@param chat agentchat.Chat
@@ -79,11 +94,15 @@ local function count(chat, mention, along, again)
     return true
   end
   local path = mentions.path(mention.name, chat.cwd)
-  local kind = kind_of(path, again)
+  local found = kind_of(path, again)
+  local kind = found and found.kind
   if not kind or kind == "missing" then
     return false
   end
   along.counts[kind] = (along.counts[kind] or 0) + 1
+  if found.large and not mention.first then
+    along.large[#along.large + 1] = vim.fs.basename(path)
+  end
   if kind == "image" then
     along.images[#along.images + 1] = vim.fs.basename(path)
   end
@@ -95,7 +114,7 @@ end
 ---@param again fun()
 ---@return agentchat.Along
 local function collect(chat, buf, again)
-  local along = { counts = {}, words = {}, images = {}, marks = {} }
+  local along = { counts = {}, words = {}, images = {}, large = {}, marks = {} }
   for row, line in ipairs(api.nvim_buf_get_lines(buf, 0, -1, false)) do
     if line:find("@", 1, true) then
       for _, mention in ipairs(mentions.in_line(line)) do
@@ -146,6 +165,9 @@ local function phrases(chat, along)
   if takes and not takes.embedded_context and files > 0 then
     found[#found + 1] = { ("· %s takes files as links"):format(agent), "AgentChatDim" }
   end
+  for _, name in ipairs(along.large) do
+    found[#found + 1] = { ("· %s is large: as a link"):format(name), "AgentChatStop" }
+  end
   return found
 end
 
@@ -195,6 +217,9 @@ end
 --- Shows what will go along, once no key has come for a moment.
 ---@param chat agentchat.Chat
 function M.along(chat)
+  if not chat.prompt or not api.nvim_buf_is_loaded(chat.prompt) then
+    return
+  end
   local timer = timers[chat.id]
   if not timer then
     timer = assert(vim.uv.new_timer())

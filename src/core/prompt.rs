@@ -181,7 +181,13 @@ impl Composed {
         } else {
             let fence = fence_for(&text);
             let line_break = if text.ends_with('\n') { "" } else { "\n" };
-            self.text(&format!("{label}:\n{fence}\n{text}{line_break}{fence}\n"));
+            // A block of its own, that begins with a line break whether or not the agent puts one between blocks.
+            if let Some(PromptBlock::Text(last)) = self.blocks.last_mut()
+                && last.ends_with('\n')
+            {
+                last.pop();
+            }
+            self.blocks.push(PromptBlock::Text(format!("\n{label}:\n{fence}\n{text}{line_break}{fence}\n")));
         }
     }
 
@@ -231,7 +237,10 @@ fn fence_for(text: &str) -> String {
 fn file_uri(path: &Path, lines: Option<(u64, u64)>) -> String {
     use std::fmt::Write as _;
     let mut uri = "file://".to_owned();
-    let path = path.to_string_lossy();
+    let mut path = path.to_string_lossy().into_owned();
+    if cfg!(windows) {
+        path = format!("/{}", path.replace('\\', "/"));
+    }
     for &byte in path.as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~:@!$&'()*+,;=".contains(&byte) {
             uri.push(char::from(byte));
@@ -305,7 +314,8 @@ mod tests {
             [
                 PromptBlock::Text("see ".into()),
                 PromptBlock::Link { name: "a b.rs".into(), uri: "file:///p/a%20b.rs".into() },
-                PromptBlock::Text(" and @c.rs#L3-7:\n````\nC ```\n```\n````\n, @param".into()),
+                PromptBlock::Text(" and ".into()),
+                PromptBlock::Text("\n@c.rs#L3-7:\n````\nC ```\n```\n````\n, @param".into()),
                 PromptBlock::Link { name: "i.png".into(), uri: "file:///p/i.png".into() },
             ]
         );

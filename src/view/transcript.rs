@@ -323,13 +323,7 @@ impl TranscriptView {
     }
 
     /// Brings the rows of an entry that is not a message up to date; returns how many bytes that took.
-    fn replace(
-        &mut self,
-        transcript: &Transcript,
-        index: EntryIndex,
-        ops: &mut Vec<Op>,
-        batch: &mut Batch,
-    ) -> usize {
+    fn replace(&mut self, transcript: &Transcript, index: EntryIndex, ops: &mut Vec<Op>, batch: &mut Batch) -> usize {
         let mut rows = Vec::new();
         if needs_blank(transcript, index) {
             rows.push(Row::default());

@@ -206,8 +206,12 @@ fn output_that_grows_with_every_update_keeps_keys_answered() {
 #[test]
 fn many_long_code_blocks_are_coloured_without_holding_up_a_key() {
     let block = |number: u32| {
-        let lines: String = (0..200).map(|line| format!("local name_{line} = \"text\" .. {line} -- {number}\n")).collect();
-        [chunk("```lua\n")].into_iter().chain(lines.split_inclusive('\n').map(chunk).collect::<Vec<_>>()).chain([chunk("```\n\n")])
+        let lines: String =
+            (0..200).map(|line| format!("local name_{line} = \"text\" .. {line} -- {number}\n")).collect();
+        [chunk("```lua\n")]
+            .into_iter()
+            .chain(lines.split_inclusive('\n').map(chunk).collect::<Vec<_>>())
+            .chain([chunk("```\n\n")])
     };
     let steps: Vec<Step> = (0..20).flat_map(block).chain([end_turn()]).collect();
     let (editor, _agent, _) = run(steps);
@@ -232,7 +236,8 @@ fn a_large_table_may_come_cell_by_cell() {
 #[test]
 fn a_huge_diff_is_a_card() {
     let old: String = (0..20_000).map(|line| format!("line {line}\n")).collect();
-    let new: String = (0..20_000).map(|line| format!("line {line}{}\n", if line % 7 == 0 { " changed" } else { "" })).collect();
+    let new: String =
+        (0..20_000).map(|line| format!("line {line}{}\n", if line % 7 == 0 { " changed" } else { "" })).collect();
     let content = json!([{ "type": "diff", "path": "/tmp/huge.txt", "oldText": old, "newText": new }]);
     let (editor, _agent, _) = run([
         tool_call("t", "Edit huge.txt", "edit"),
@@ -246,14 +251,18 @@ fn a_huge_diff_is_a_card() {
 
 #[test]
 fn a_whole_conversation_comes_at_once() {
-    let prompt = update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "question $i" } }));
+    let prompt =
+        update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "question $i" } }));
     let answer = format!("## Answer $i\n\n{}", "a line of **text** with `code`\n".repeat(28));
-    let steps = repeat(2_800, [prompt, chunk(&answer), tool_call("t$i", "Read $i", "read"), tool_status("t$i", "completed")]);
+    let steps =
+        repeat(2_800, [prompt, chunk(&answer), tool_call("t$i", "Read $i", "read"), tool_status("t$i", "completed")]);
     let (editor, _agent, _) = run([steps, chunk("the end"), end_turn()]);
     let transcript = editor.transcript();
     assert!(transcript.len() > 87_000, "{} lines", transcript.len());
     for number in [0, 1_400, 2_799] {
-        assert!(transcript.contains(&format!("question {number}")) && transcript.contains(&format!("## Answer {number}")));
+        assert!(
+            transcript.contains(&format!("question {number}")) && transcript.contains(&format!("## Answer {number}"))
+        );
     }
 }
 

@@ -63,7 +63,8 @@ fn what_is_shown_does_not_depend_on_how_it_was_cut() {
 
 #[test]
 fn highlights_are_there_while_the_text_still_comes() {
-    let (editor, agent) = start([chunk("a **b** c"), gate("more"), chunk(" and **d"), gate("end"), chunk("** e"), end_turn()]);
+    let (editor, agent) =
+        start([chunk("a **b** c"), gate("more"), chunk(" and **d"), gate("end"), chunk("** e"), end_turn()]);
     editor.wait_until("the first", |e| marks(e) == ["**b** AgentChatStrong"]);
     agent.open_gate("more");
     editor.wait_transcript("**d");
@@ -136,5 +137,8 @@ fn nothing_an_agent_sends_is_interpreted() {
     assert!(screen.contains("<9b>2J") && screen.contains("<202e>rtl"), "{:?}", screen.rows());
     let line = text.trim_end_matches('\n');
     assert!(editor.transcript().iter().any(|row| row == line), "the text itself is untouched");
-    assert_eq!(editor.lua("return vim.bo[require('agentchat.chats').current().transcript].filetype", json!([])), "agentchat");
+    assert_eq!(
+        editor.lua("return vim.bo[require('agentchat.chats').current().transcript].filetype", json!([])),
+        "agentchat"
+    );
 }

@@ -25,6 +25,8 @@ fn setup(agent: &ScriptedAgent) -> Setup {
         .file("i.png", PNG)
         .file(".gitignore", "ignored/\n")
         .file("ignored/x.txt", "")
+        // Later ones do so in the prompt by themselves; a single match would be inserted at once.
+        .init("if vim.fn.has('nvim-0.11') == 0 then vim.o.completeopt = 'menuone,noselect' end")
 }
 
 fn chat_with(scenario: &Scenario) -> (Editor, ScriptedAgent) {
@@ -90,7 +92,7 @@ fn an_agent_that_takes_text_gets_links_and_the_user_is_told_before() {
     let text = |text: &str| json!({ "type": "text", "text": text });
     assert_eq!(
         nth_prompt(&agent, 1),
-        [text("see "), link("a.txt"), text(" "), link("i.png"), text(" @a.txt#L1-1:\n```\none\n```\n")]
+        [text("see "), link("a.txt"), text(" "), link("i.png"), text(" "), text("\n@a.txt#L1-1:\n```\none\n```\n")]
     );
     editor.wait_transcript("scripted takes no images: i.png goes as a link.");
 }
@@ -112,7 +114,9 @@ fn what_is_too_large_or_no_text_is_linked() {
     let (editor, agent) = chat_with(&takes(true, true));
     fs::write(editor.project().join("big.txt"), "x".repeat(600 * 1024)).unwrap();
     fs::write(editor.project().join("binary"), b"\xff\xfe\0\x01").unwrap();
-    editor.prompt("@big.txt @binary @sub");
+    editor.input("i@big.txt @binary @sub");
+    editor.wait_screen("big.txt is large: as a link");
+    editor.input("<C-s>");
     let kinds: Vec<Json> = nth_prompt(&agent, 1).iter().map(|block| block["type"].clone()).collect();
     assert_eq!(kinds, ["resource_link", "text", "resource_link", "text", "resource_link"]);
     editor.wait_transcript("big.txt is too large to go along");
@@ -397,4 +401,47 @@ fn quitting_does_not_wait_for_the_language_server() {
     let (status, took) = editor.quit();
     assert!(status.success());
     assert!(took < Duration::from_secs(2), "quitting took {took:?}");
+}
+
+#[test]
+fn mentions_are_read_as_they_are_written_and_nothing_of_a_prompt_is_lost() {
+    let (editor, _agent) = chat_with(&takes(true, true));
+    let names = |line: &str| {
+        let found = editor.lua(
+            "return vim.tbl_map(function(m) return { m.name, m.first or 0, m.last or 0 } end, require('agentchat.mentions').in_line(...))",
+            json!([line]),
+        );
+        found.to_string()
+    };
+    for (line, wanted) in [
+        ("@a.txt", r#"[["a.txt",0,0]]"#),
+        ("see (@a.txt), @b/c.rs. Then @d!", r#"[["a.txt",0,0],["b/c.rs",0,0],["d",0,0]]"#),
+        ("@\"a b.txt\"#L3-7 @c#L5 @d#L9-2", r#"[["a b.txt",3,7],["c",5,5],["d",9,9]]"#),
+        ("mail me@example.org or @ or @\"open", "[]"),
+        ("ä@x @ä/ü.txt", r#"[["ä/ü.txt",0,0]]"#),
+    ] {
+        assert_eq!(names(line), wanted, "{line}");
+    }
+    for text in
+        ["@a.txt", "a\n\n@selection and @buffers\n@b\n", " @diff@x @\"q r\"#L1-2. @buffer:1#L1-2 \u{e4} @", "", "\n"]
+    {
+        let written = editor.lua(
+            "local out = '' for _, p in ipairs(require('agentchat.context').parts(require('agentchat.chats').current(), ...)) do out = out .. (p.label or p.text) end return out",
+            json!([text]),
+        );
+        assert_eq!(written, json!(text));
+    }
+}
+
+#[test]
+fn a_script_gives_blocks_and_wrong_ones_are_refused() {
+    let (editor, agent) = chat_with(&takes(true, true));
+    editor.lua(
+        "require('agentchat').prompt({ { type = 'text', text = 'see' }, { type = 'file', path = vim.fn.getcwd() .. '/a.txt', first = 3, last = 3 }, { type = 'image', path = 'i.png' } })",
+        json!([]),
+    );
+    let kinds: Vec<Json> = nth_prompt(&agent, 1).iter().map(|block| block["type"].clone()).collect();
+    assert_eq!(kinds, ["text", "resource", "text", "image"]);
+    let error = editor.try_lua("require('agentchat').prompt({ { type = 'dance' } })", json!([])).unwrap_err();
+    assert!(error.contains("block 1 is neither a text nor a file"), "{error}");
 }

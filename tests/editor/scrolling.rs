@@ -123,7 +123,8 @@ fn the_end_of_a_long_last_line_is_what_is_followed() {
     editor.wait_until("it scrolled", |e| !shows_end(e));
     let before = view(&editor);
     agent.open_gate("more");
-    editor.wait_until("more came", |e| e.transcript().last().is_some_and(|line| line.matches("words 1999").count() == 2));
+    editor
+        .wait_until("more came", |e| e.transcript().last().is_some_and(|line| line.matches("words 1999").count() == 2));
     editor.screen();
     let after = view(&editor);
     assert_eq!((&after["topline"], &after["skipcol"]), (&before["topline"], &before["skipcol"]));

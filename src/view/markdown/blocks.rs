@@ -1,11 +1,11 @@
 //! The block structure of Markdown, a line at a time: what is open is all that is remembered.
 
-use super::{LIMIT, MAX_COL};
 use super::cursor::Cursor;
 use super::inline::{Segment, line_marks};
 use super::mark::{CodeBlock, Group, Mark, narrow};
 use super::starts::{self, Alignment, Fence, ListMarker};
 use super::table::TableRow;
+use super::{LIMIT, MAX_COL};
 
 /// What a line brought.
 #[derive(Debug, Clone)]

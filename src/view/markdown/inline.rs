@@ -188,7 +188,8 @@ fn bare_urls(text: &str, range: Range<usize>, emit: &mut impl FnMut(Range<usize>
     while let Some(at) = text[from..range.end].find("://").map(|at| from + at) {
         let scheme = ["https", "http"].into_iter().find(|scheme| text[from..at].ends_with(scheme));
         let rest = &text[at..];
-        let end = rest.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"`|".contains(c)).unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| c.is_whitespace() || c.is_control() || "<>\"`|".contains(c)).unwrap_or(rest.len());
         let url = rest[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '*', '_']);
         if let Some(scheme) = scheme
             && url.len() > "://".len()

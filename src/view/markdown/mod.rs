@@ -84,7 +84,8 @@ impl<T: PartialEq> Settled<T> {
     fn update(&mut self, finals: Vec<T>, open: Vec<T>, place: impl Fn(&T) -> Place) -> Option<Place> {
         let from = self.final_len;
         self.final_len += finals.len();
-        let same = self.items[from..].iter().zip(finals.iter().chain(&open)).take_while(|(old, new)| old == new).count();
+        let same =
+            self.items[from..].iter().zip(finals.iter().chain(&open)).take_while(|(old, new)| old == new).count();
         let first_old = self.items.get(from + same).map(&place);
         let first_new = finals.iter().chain(&open).nth(same).map(&place);
         self.items.truncate(from + same);
@@ -173,7 +174,9 @@ impl Markdown {
         for found in std::mem::take(&mut self.blocks.found) {
             match found {
                 Found::Row(row) => self.table.push(row),
-                Found::EndOfTable(alignments) => pads.extend(table::pads(self.table.drain(..).as_slice().iter(), &alignments)),
+                Found::EndOfTable(alignments) => {
+                    pads.extend(table::pads(self.table.drain(..).as_slice().iter(), &alignments))
+                }
                 Found::Code(block) => code.push(block),
             }
         }
@@ -207,10 +210,7 @@ impl Markdown {
         let of_mark = |mark: &Mark| Place { row: mark.row, col: mark.col };
         let of_pad = |pad: &Pad| Place { row: pad.row, col: pad.col };
         let last = self.marks.items.last().map(of_mark).max(self.pads.items.last().map(of_pad));
-        let from = [
-            self.marks.update(marks, open.marks, of_mark),
-            self.pads.update(pads, open_pads, of_pad),
-        ];
+        let from = [self.marks.update(marks, open.marks, of_mark), self.pads.update(pads, open_pads, of_pad)];
         self.code.update(code, open_code, |code| Place { row: code.first, col: 0 });
         let new = from.into_iter().flatten().min().map(|from| Changed { from, had_marks: last >= Some(from) });
         self.changed = self.changed.into_iter().chain(new).reduce(Changed::join);

@@ -96,7 +96,8 @@ fn code_and_rules() {
         ]
     );
     let markdown = whole(text);
-    let blocks: Vec<_> = markdown.code_blocks(0, 99).iter().map(|code| (code.first, code.end, &*code.language)).collect();
+    let blocks: Vec<_> =
+        markdown.code_blocks(0, 99).iter().map(|code| (code.first, code.end, &*code.language)).collect();
     assert_eq!(blocks, [(1, 3, "rust"), (7, 8, "")]);
 }
 
