@@ -101,6 +101,8 @@ pub struct Transcript {
     messages: HashMap<(Speaker, String), EntryIndex>,
     /// Message id of the last entry, if it is a message that has one.
     last_message: Option<String>,
+    /// The last entry is a prompt, which is whole: an agent that says the user's part, too, says something else.
+    ends_with_prompt: bool,
     /// Tool calls of the session by the agent's id.
     tools: HashMap<String, EntryIndex>,
     /// The plan entry of the running turn.
@@ -120,8 +122,18 @@ impl Transcript {
     /// Adds an entry at the end.
     pub fn add(&mut self, entry: Entry) -> Change {
         self.last_message = None;
+        self.ends_with_prompt = false;
         self.entries.push(entry);
         Change::Added(self.entries.len() - 1)
+    }
+
+    /// Adds what the user sent.
+    pub fn add_prompt(&mut self, text: &str) -> Change {
+        let mut prompt = GrowingText::default();
+        prompt.push_str(text);
+        let change = self.add(Entry::User(prompt));
+        self.ends_with_prompt = true;
+        change
     }
 
     /// Appends a chunk to the message it belongs to: the one of the same `message_id`, else the last entry if it is of
@@ -159,7 +171,7 @@ impl Transcript {
             (Some(last), Some(id)) => last == id,
             _ => true,
         };
-        (same_speaker && same_message).then(|| self.entries.len() - 1)
+        (same_speaker && same_message && !self.ends_with_prompt).then(|| self.entries.len() - 1)
     }
 
     fn remember_message(&mut self, speaker: Speaker, message_id: Option<&str>, index: EntryIndex) {
