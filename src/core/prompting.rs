@@ -22,6 +22,7 @@ impl State {
             self.warn("That chat is closed; `:AgentChat open` opens a new one.");
             return;
         };
+        chat.newest = chat.newest.max(Some(prompt));
         chat.queue.push_back(Prompt { id: prompt, parts });
         match chat.session {
             // A prompt is a wish to talk: start what is not there.
@@ -70,7 +71,8 @@ impl State {
                 (queued.id, first.unwrap_or_default().to_owned())
             })
             .collect();
-        self.emit(Show::Queued(id, queue));
+        let newest = chat.newest;
+        self.emit(Show::Queued(id, queue, newest));
         self.touch(id);
     }
 

@@ -56,10 +56,31 @@ struct Chat {
     /// The buffer's `changedtick` after our last edit.
     tick: u64,
     status: Option<Status>,
-    queued: Option<Vec<(PromptId, String)>>,
+    queue: Queue,
     commands: Option<Vec<AgentCommand>>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: VecDeque<Value>,
+}
+
+/// The prompts that wait, and how much of that Neovim knows.
+#[derive(Debug, Default)]
+struct Queue {
+    prompts: Vec<PromptId>,
+    changed: bool,
+    /// The newest prompt that came.
+    newest: Option<PromptId>,
+    /// The newest one that was told to be in the buffer: Lua keeps the text of any later one, in case that we end.
+    told: Option<PromptId>,
+}
+
+impl Queue {
+    /// What Neovim is to be told, if anything.
+    fn take(&mut self, id: ChatId, rows_are_complete: bool) -> Option<Value> {
+        let told = if rows_are_complete { self.newest } else { self.told };
+        let is_news = std::mem::take(&mut self.changed) || told != self.told;
+        self.told = told;
+        is_news.then(|| wire::queued(id, &self.prompts, told))
+    }
 }
 
 /// What is known of a tool call, on its way to a window.
@@ -82,7 +103,7 @@ impl Chat {
     fn waits(&self) -> bool {
         !self.view.is_clean()
             || self.status.is_some()
-            || self.queued.is_some()
+            || self.queue.changed
             || self.commands.is_some()
             || !self.after_rows.is_empty()
     }
@@ -111,7 +132,7 @@ impl Frames {
             cwd,
             tick: 0,
             status: None,
-            queued: None,
+            queue: Queue::default(),
             commands: None,
             after_rows: VecDeque::new(),
         });
@@ -158,11 +179,11 @@ impl Frames {
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
-            Show::Queued(chat, prompts) => {
+            Show::Queued(chat, prompts, newest) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
-                    let lines: Vec<String> = prompts.iter().map(|(_, line)| line.clone()).collect();
+                    let (ids, lines): (Vec<PromptId>, Vec<String>) = prompts.into_iter().unzip();
                     chat.view.set_queued(&lines);
-                    chat.queued = Some(prompts);
+                    chat.queue = Queue { prompts: ids, changed: true, newest, ..chat.queue };
                 }
             }
             Show::UserEvent(UserEvent::TurnEnd(chat, _)) if self.chats.contains_key(&chat) => {
@@ -238,9 +259,7 @@ impl Frames {
             {
                 items.push(wire::status(id, &status));
             }
-            if let Some(prompts) = chat.queued.take() {
-                items.push(wire::queued(id, &prompts));
-            }
+            items.extend(chat.queue.take(id, is_shown));
             if let Some(commands) = chat.commands.take() {
                 items.push(wire::commands(id, &commands));
             }
