@@ -19,23 +19,29 @@ local function move_out(tab, layout, kind)
   end
   local view = api.nvim_win_call(win, vim.fn.winsaveview)
   local entered = api.nvim_get_current_win() == win
-  layout.busy = true
-  api.nvim_win_set_buf(win, own)
-  layouts.dress(layout, kind)
   local other, other_kind = require("agentchat.chats").of_buffer(buf)
-  if other and other_kind == kind and other ~= chat then
-    layout.busy = false
+  local is_other_chat = other and other_kind == kind and other ~= chat
+  ---@type integer?
+  local target = layouts.while_busy(layout, function()
+    windows.put(win, own)
+    layouts.dress(layout, kind)
+    if is_other_chat then
+      return nil
+    end
+    layouts.recall_view(layout, kind)
+    local normal = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
+    if normal and pcall(api.nvim_win_set_buf, normal, buf) then
+      return normal
+    end
+    return windows.keeping_views(tab, function()
+      return layouts.open_normal(layout, buf)
+    end)
+  end)
+  if other and is_other_chat then
     layouts.show(other, false)
     return
   end
-  layouts.recall_view(layout, kind)
-  local target = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
-  if not target or not pcall(api.nvim_win_set_buf, target, buf) then
-    target = windows.keeping_views(tab, function()
-      return layouts.open_normal(layout, buf)
-    end)
-  end
-  layout.busy = false
+  ---@cast target integer
   api.nvim_win_call(target, function()
     vim.fn.winrestview(view)
   end)
@@ -80,6 +86,9 @@ local function on_closed(win)
     return
   end
   ---@cast kind "transcript"|"prompt"
+  if api.nvim_get_current_win() == win then
+    layouts.end_insert(layout)
+  end
   layouts.remember_view(layout, kind)
   local partner = kind == "prompt" and layout.transcript or layout.prompt
   local current = api.nvim_get_current_win()
@@ -106,9 +115,9 @@ local function on_quit()
   end
   layouts.remember_view(layout, "transcript")
   layouts.remember_view(layout, "prompt")
-  layout.busy = true
-  layouts.close_window(kind == "prompt" and layout.transcript or layout.prompt)
-  layout.busy = false
+  layouts.while_busy(layout, function()
+    layouts.close_window(kind == "prompt" and layout.transcript or layout.prompt)
+  end)
   vim.schedule(function()
     if layouts.get(tab) == layout and api.nvim_win_is_valid(win) then
       M.rescue()
@@ -154,7 +163,7 @@ function M.watch()
     callback = function()
       local layout = layouts.get(api.nvim_get_current_tabpage())
       if layout and not layout.busy then
-        layouts.note_width(layout)
+        layouts.resized(layout)
         layouts.fit_prompt(layout.chat)
       end
     end,

@@ -37,3 +37,4 @@ mod start;
 mod tour;
 mod views;
 mod windows;
+mod windows_changed;
