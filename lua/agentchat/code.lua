@@ -51,7 +51,11 @@ local function parser_for(language)
   local filetype = vim.filetype.match({ filename = "code." .. language }) or language
   local name = vim.treesitter.language.get_lang(language) or vim.treesitter.language.get_lang(filetype) or filetype
   local has_parser, added = pcall(vim.treesitter.language.add, name)
-  if has_parser and added ~= false and #api.nvim_get_runtime_file(("queries/%s/highlights.scm"):format(name), false) > 0 then
+  if
+    has_parser
+    and added ~= false
+    and #api.nvim_get_runtime_file(("queries/%s/highlights.scm"):format(name), false) > 0
+  then
     return name
   end
 end

@@ -6,6 +6,21 @@ local api = vim.api
 local windows = require("agentchat.windows")
 local layouts = require("agentchat.layout")
 
+--- Shows a buffer in a normal window, which is opened if there is none that may show another buffer.
+---@param tab integer
+---@param layout agentchat.Layout
+---@param buf integer
+---@return integer win
+local function show_beside(tab, layout, buf)
+  local win = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
+  if win and pcall(api.nvim_win_set_buf, win, buf) then
+    return win
+  end
+  return windows.keeping_views(tab, function()
+    return layouts.open_normal(layout, buf)
+  end)
+end
+
 --- Moves a buffer that was opened in a chat window to a normal one.
 ---@param tab integer
 ---@param layout agentchat.Layout
@@ -23,19 +38,14 @@ local function move_out(tab, layout, kind)
   local is_other_chat = other and other_kind == kind and other ~= chat
   ---@type integer?
   local target = layouts.while_busy(layout, function()
+    -- In this order: without 'hidden' a buffer in no window is unloaded, or refuses to leave its last one.
+    local beside = not is_other_chat and show_beside(tab, layout, buf) or nil
     windows.put(win, own)
     layouts.dress(layout, kind)
-    if is_other_chat then
-      return nil
+    if beside then
+      layouts.recall_view(layout, kind)
     end
-    layouts.recall_view(layout, kind)
-    local normal = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
-    if normal and pcall(api.nvim_win_set_buf, normal, buf) then
-      return normal
-    end
-    return windows.keeping_views(tab, function()
-      return layouts.open_normal(layout, buf)
-    end)
+    return beside
   end)
   if other and is_other_chat then
     layouts.show(other, false)

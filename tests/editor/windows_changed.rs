@@ -106,21 +106,30 @@ fn an_error_while_a_window_changes_does_not_end_the_care_for_them() {
 #[test]
 fn a_file_opened_from_the_prompt_without_hidden_buffers_costs_no_text() {
     let setup = Setup::new().file("a.txt", "text of a\n").file("b.txt", "text of b\n").arg("a.txt");
-    let (_agent, editor) = chat::open(&Scenario::new(), setup.init("vim.o.hidden = false"));
+    let init = "
+    vim.o.hidden = false
+    vim.g.unloaded = 0
+    vim.api.nvim_create_autocmd('BufUnload', { pattern = 'b.txt', command = 'let g:unloaded += 1' })
+    ";
+    let (_agent, editor) = chat::open(&Scenario::new(), setup.init(init));
     enter_code(&editor);
     editor.input("omine<Esc>");
     editor.wait_screen("mine");
     enter(&editor, "agentchat_prompt");
     editor.input("idraft<Esc>");
-    done(&editor, ":edit b.txt<CR>");
+    done(&editor, ":edit +normal\\ oyours b.txt<CR>");
     editor.wait_until("the file beside the chat", |e| {
         let current = windows(e).into_iter().find(|window| window.current).unwrap();
         chat::is_open(e) && !current.filetype.starts_with("agentchat")
     });
     assert_eq!(editor.lua("return vim.fn.expand('%:t')", json!([])), json!("b.txt"));
     assert_eq!(chat::prompt_text(&editor), "draft");
-    let lines = editor.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr('a.txt'), 0, -1, true)", json!([]));
-    assert_eq!(lines, json!(["text of a", "mine"]));
+    let lines =
+        |name: &str| editor.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, true)", json!([name]));
+    assert_eq!(lines("a.txt"), json!(["text of a", "mine"]));
+    assert_eq!(lines("b.txt"), json!(["text of b", "yours"]));
+    assert_eq!(editor.lua("return vim.g.unloaded", json!([])), json!(0));
+    assert!(!editor.messages().contains("E37"), "{}", editor.messages());
 }
 
 #[test]
