@@ -12,7 +12,7 @@ use super::sessions::sign_in_hint;
 use super::state::{PendingCall, Prompt, Session, State, Turn};
 use super::summary::TurnRecord;
 use super::tool_call::ToolStatus;
-use super::transcript::{Severity, Speaker};
+use super::transcript::Severity;
 
 impl State {
     /// Sends a prompt, or queues it while that cannot be done yet.
@@ -125,7 +125,7 @@ impl State {
         chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
         chat.transcript.begin_turn();
         let text = written(&prompt.parts);
-        let change = chat.transcript.chunk(Speaker::User, Some(&format!("turn {turn}")), &text);
+        let change = (!text.is_empty()).then(|| chat.transcript.add_prompt(&text));
         let agent = chat.agent.clone();
         self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
         let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();

@@ -274,7 +274,7 @@ fn a_whole_conversation_comes_at_once() {
     let answer = format!("## Answer $i\n\n{}", "a line of **text** with `code`\n".repeat(28));
     let steps =
         repeat(2_800, [prompt, chunk(&answer), tool_call("t$i", "Read $i", "read"), tool_status("t$i", "completed")]);
-    let (editor, _agent, _) = run([chunk("As it was:"), steps, chunk("the end"), end_turn()]);
+    let (editor, _agent, _) = run([steps, chunk("the end"), end_turn()]);
     let transcript = editor.transcript();
     assert!(transcript.len() > 87_000, "{} lines", transcript.len());
     for number in [0, 1_400, 2_799] {
