@@ -41,6 +41,8 @@ pub(super) struct Chat {
     pub(super) session: Session,
     pub(super) transcript: Transcript,
     pub(super) queue: VecDeque<Prompt>,
+    /// The newest prompt that came, whatever became of it.
+    pub(super) newest: Option<PromptId>,
     /// The prompt at the head of the queue whose mentions are being looked up.
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
@@ -280,6 +282,7 @@ impl Chat {
             session: Session::None,
             transcript: Transcript::default(),
             queue: VecDeque::new(),
+            newest: None,
             gathering: None,
             turn: None,
             title: None,

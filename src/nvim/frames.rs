@@ -78,10 +78,31 @@ struct Chat {
     /// No rows are sent before.
     not_before: Millis,
     status: Option<Status>,
-    queued: Option<Vec<(PromptId, String)>>,
+    queue: Queue,
     commands: Option<Vec<AgentCommand>>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: Vec<Value>,
+}
+
+/// The prompts that wait, and how much of that Neovim knows.
+#[derive(Debug, Default)]
+struct Queue {
+    prompts: Vec<PromptId>,
+    changed: bool,
+    /// The newest prompt that came.
+    newest: Option<PromptId>,
+    /// The newest one that was told to be in the buffer: Lua keeps the text of any later one, in case that we end.
+    told: Option<PromptId>,
+}
+
+impl Queue {
+    /// What Neovim is to be told, if anything.
+    fn take(&mut self, id: ChatId, rows_are_complete: bool) -> Option<Value> {
+        let told = if rows_are_complete { self.newest } else { self.told };
+        let is_news = std::mem::take(&mut self.changed) || told != self.told;
+        self.told = told;
+        is_news.then(|| wire::queued(id, &self.prompts, told))
+    }
 }
 
 /// What is known of a tool call, on its way to a window.
@@ -116,7 +137,7 @@ impl Chat {
     /// When something of it should be sent.
     fn due(&self) -> Option<Millis> {
         let is_told_now = self.has_news()
-            || self.queued.is_some()
+            || self.queue.changed
             || self.commands.is_some()
             || (self.view.has_turn() && !self.after_rows.is_empty());
         if is_told_now {
@@ -155,7 +176,7 @@ impl Frames {
             stale: 0,
             not_before: Millis::default(),
             status: None,
-            queued: None,
+            queue: Queue::default(),
             commands: None,
             after_rows: Vec::new(),
         });
@@ -204,11 +225,11 @@ impl Frames {
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
-            Show::Queued(chat, prompts) => {
+            Show::Queued(chat, prompts, newest) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
-                    let lines: Vec<String> = prompts.iter().map(|(_, line)| line.clone()).collect();
+                    let (ids, lines): (Vec<PromptId>, Vec<String>) = prompts.into_iter().unzip();
                     chat.view.set_queued(&lines);
-                    chat.queued = Some(prompts);
+                    chat.queue = Queue { prompts: ids, changed: true, newest, ..chat.queue };
                 }
             }
             Show::UserEvent(UserEvent::TurnEnd(id, _)) if self.chats.contains_key(&id) => {
@@ -319,9 +340,7 @@ impl Frames {
             {
                 items.push(wire::status(id, &status));
             }
-            if let Some(prompts) = chat.queued.take() {
-                items.push(wire::queued(id, &prompts));
-            }
+            items.extend(chat.queue.take(id, chat.view.is_clean()));
             if let Some(commands) = chat.commands.take() {
                 items.push(wire::commands(id, &commands));
             }

@@ -149,10 +149,10 @@ fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
     ])
 }
 
-/// The ids of the prompts that wait.
-pub(super) fn queued(chat: ChatId, prompts: &[(PromptId, String)]) -> Value {
-    let ids = prompts.iter().map(|(id, _)| id.0.into()).collect();
-    Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids)])
+/// The ids of the prompts that wait, and the newest one that is waiting, in the transcript or given back; 0 if none is.
+pub(super) fn queued(chat: ChatId, prompts: &[PromptId], shown: Option<PromptId>) -> Value {
+    let ids = prompts.iter().map(|id| id.0.into()).collect();
+    Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids), shown.map_or(0, |id| id.0).into()])
 }
 
 /// The agent's commands.

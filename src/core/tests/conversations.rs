@@ -512,7 +512,7 @@ fn what_was_queued_in_a_talk_is_not_sent_to_an_agent_that_knows_nothing_of_it() 
         assert_eq!(world.shown_state(), Some("starting"));
         // Only what was written after that is sent.
         let queued = world.shows().rev().find_map(|show| match show {
-            Show::Queued(_, prompts) => Some(prompts.iter().map(|(id, _)| id.0).collect::<Vec<_>>()),
+            Show::Queued(_, prompts, _) => Some(prompts.iter().map(|(id, _)| id.0).collect::<Vec<_>>()),
             _ => None,
         });
         assert_eq!(queued.unwrap_or_default(), if crashes { vec![3] } else { vec![] });
