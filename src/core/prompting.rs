@@ -28,7 +28,6 @@ impl State {
             self.restart(id);
         }
         let Some(chat) = self.chats.get_mut(&id) else { return };
-        chat.newest = chat.newest.max(Some(prompt));
         chat.queue.push_back(Prompt { id: prompt, parts });
         match chat.session {
             Session::None => self.start_session(id),
@@ -75,8 +74,7 @@ impl State {
                 (queued.id, first.unwrap_or_default().to_owned())
             })
             .collect();
-        let newest = chat.newest;
-        self.emit(Show::Queued(id, queue, newest));
+        self.emit(Show::Queued(id, queue));
         self.touch(id);
     }
 
@@ -125,9 +123,9 @@ impl State {
         chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
         chat.transcript.begin_turn();
         let text = written(&prompt.parts);
-        let change = (!text.is_empty()).then(|| chat.transcript.add_prompt(&text));
+        let change = chat.transcript.add_prompt(&text);
         let agent = chat.agent.clone();
-        self.effects.extend(change.map(|change| Effect::Transcript(id, change)));
+        self.effects.push(Effect::Transcript(id, change));
         let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
         let composed = compose(prompt.parts, found, takes, &agent);
         for note in composed.notes {

@@ -101,12 +101,12 @@ pub struct Transcript {
     messages: HashMap<(Speaker, String), EntryIndex>,
     /// Message id of the last entry, if it is a message that has one.
     last_message: Option<String>,
+    /// The last entry is a prompt, which is whole: an agent that says the user's part, too, says something else.
+    ends_with_prompt: bool,
     /// Tool calls of the session by the agent's id.
     tools: HashMap<String, EntryIndex>,
     /// The plan entry of the running turn.
     plan: Option<EntryIndex>,
-    /// The last entry is whole: what follows is never a part of it.
-    is_last_whole: bool,
     /// Where the running turn begins.
     turn_start: EntryIndex,
     /// Where the session begins.
@@ -119,21 +119,21 @@ impl Transcript {
         &self.entries
     }
 
-    /// Adds what the user sent, whole. What an agent repeats of the user's words after it is an entry of its own.
-    pub fn add_prompt(&mut self, text: &str) -> Change {
-        let mut whole = GrowingText::default();
-        whole.push_str(text);
-        let change = self.add(Entry::User(whole));
-        self.is_last_whole = true;
-        change
-    }
-
     /// Adds an entry at the end.
     pub fn add(&mut self, entry: Entry) -> Change {
-        self.is_last_whole = false;
         self.last_message = None;
+        self.ends_with_prompt = false;
         self.entries.push(entry);
         Change::Added(self.entries.len() - 1)
+    }
+
+    /// Adds what the user sent.
+    pub fn add_prompt(&mut self, text: &str) -> Change {
+        let mut prompt = GrowingText::default();
+        prompt.push_str(text);
+        let change = self.add(Entry::User(prompt));
+        self.ends_with_prompt = true;
+        change
     }
 
     /// Appends a chunk to the message it belongs to: the one of the same `message_id`, else the last entry if it is of
@@ -171,7 +171,7 @@ impl Transcript {
             (Some(last), Some(id)) => last == id,
             _ => true,
         };
-        (same_speaker && same_message && !self.is_last_whole).then(|| self.entries.len() - 1)
+        (same_speaker && same_message && !self.ends_with_prompt).then(|| self.entries.len() - 1)
     }
 
     fn remember_message(&mut self, speaker: Speaker, message_id: Option<&str>, index: EntryIndex) {
@@ -290,15 +290,6 @@ mod tests {
         assert_eq!(transcript.chunk(Speaker::Agent, None, "d"), Some(Change::Added(2)));
         assert_eq!(transcript.chunk(Speaker::Agent, None, ""), None);
         assert_eq!(texts(&transcript), ["agent: ab", "thought: c", "agent: d"]);
-    }
-
-    #[test]
-    fn nothing_joins_what_the_user_sent() {
-        let mut transcript = Transcript::default();
-        transcript.add_prompt("mine");
-        transcript.chunk(Speaker::User, None, "rep");
-        transcript.chunk(Speaker::User, None, "eated");
-        assert_eq!(texts(&transcript), ["user: mine", "user: repeated"]);
     }
 
     #[test]

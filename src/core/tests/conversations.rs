@@ -5,6 +5,7 @@ use crate::core::ids::{ChatId, Millis, OpenId, PromptId, SessionId};
 use crate::core::message::{AgentMessage, AgentRequest, Answer, Choices, PermissionOption, Reply, RpcError, Update};
 use crate::core::prompt::PromptCapabilities;
 use crate::core::tool_call::{Location, ToolCallPatch, ToolContent, ToolStatus};
+use crate::core::transcript::Speaker;
 
 fn tool(id: &str, status: ToolStatus, is_new: bool) -> Update {
     Update::Tool { patch: ToolCallPatch { id: id.into(), status: Some(status), ..ToolCallPatch::default() }, is_new }
@@ -578,4 +579,13 @@ fn scripts_are_told_of_a_calls_status_and_not_of_each_of_its_updates() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["pending", "in_progress", "completed"]);
+}
+
+#[test]
+fn what_an_agent_says_for_the_user_is_not_part_of_the_prompt() {
+    let mut world = World::running();
+    for text in ["as you ", "said"] {
+        world.update(Update::Chunk { speaker: Speaker::User, message_id: None, text: text.into() });
+    }
+    assert_eq!(world.transcript(), ["user: go", "user: as you said"]);
 }
