@@ -127,7 +127,7 @@ pub enum UserEvent {
     TurnStart(ChatId),
     /// A turn is over; the stop reason.
     TurnEnd(ChatId, String),
-    /// A tool call is new or changed: id, status.
+    /// A tool call is new, or its status another one: id, status.
     ToolCall(ChatId, String, String),
     /// A permission request is open.
     Permission(ChatId, OpenId),

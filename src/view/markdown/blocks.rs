@@ -1,7 +1,7 @@
 //! The block structure of Markdown, a line at a time: what is open is all that is remembered.
 
 use super::cursor::Cursor;
-use super::inline::{Segment, line_marks};
+use super::inline::{Segment, Unread};
 use super::mark::{CodeBlock, Group, Mark, narrow};
 use super::starts::{self, Alignment, Fence, ListMarker};
 use super::table::TableRow;
@@ -29,6 +29,8 @@ pub(super) struct Blocks {
     pending: Vec<Mark>,
     /// Marks that are final, in order.
     pub(super) marks: Vec<Mark>,
+    /// Where there are more of them.
+    pub(super) unread: Unread,
     /// What else was found, in order.
     pub(super) found: Vec<Found>,
 }
@@ -79,7 +81,7 @@ impl Blocks {
         } else if let Leaf::Paragraph(segment) = &mut self.leaf
             && segment.len() >= LIMIT
         {
-            segment.marks(&mut self.pending);
+            self.unread.push(segment);
             *segment = Segment::default();
         }
         self.settle();
@@ -90,17 +92,12 @@ impl Blocks {
         if col >= MAX_COL {
             return;
         }
-        let (from, to) = (narrow(col), narrow(col + text.len()));
-        let whole = |row, group| Mark { row, col: from, end_col: to, group };
-        if self.containers.contains(&Container::Quote) {
-            self.pending.push(whole(self.row, Group::Quote));
-        }
         match &mut self.leaf {
             Leaf::Paragraph(segment) => {
                 segment.more(&without_returns(text));
                 self.cut_in_line();
             }
-            Leaf::Code(_) => self.pending.push(whole(self.row, Group::CodeBlock)),
+            Leaf::Code(_) => self.mark(col, col + text.len(), Group::CodeBlock),
             Leaf::None | Leaf::Table(_) => {}
         }
         self.settle();
@@ -119,7 +116,7 @@ impl Blocks {
     /// Makes final what is open, as it stands.
     pub(super) fn show_open(&mut self) {
         if let Leaf::Paragraph(segment) = &self.leaf {
-            segment.marks(&mut self.pending);
+            self.unread.push(segment);
         }
         self.flush();
     }
@@ -129,7 +126,7 @@ impl Blocks {
         if let Leaf::Paragraph(segment) = &mut self.leaf
             && segment.len() >= LIMIT
         {
-            segment.marks_before_last_word(&mut self.pending);
+            self.unread.push_before_last_word(segment);
             segment.keep_last_word();
             self.flush();
         }
@@ -266,7 +263,7 @@ impl Blocks {
             self.close_for(matched);
             self.fill_items();
             self.mark(after.at(), text.trim_end().len(), Group::Heading(level));
-            line_marks(&without_returns(rest), self.row, after.at(), &mut self.pending);
+            self.unread.push_line(&without_returns(rest), self.row, after.at());
             return Some(Step::Done);
         }
         if let Some((fence, info)) = starts::opening_fence(rest) {
@@ -370,7 +367,7 @@ impl Blocks {
         }
         let head = head.to_owned();
         segment.pop_line();
-        segment.marks(&mut self.pending);
+        self.unread.push(segment);
         let (columns, end) = (alignments.len(), col + head.trim_end().len());
         self.leaf = Leaf::Table(alignments.clone());
         self.row -= 1;
@@ -388,7 +385,7 @@ impl Blocks {
         } else {
             for (column, cell) in cells.iter().enumerate() {
                 if column < columns {
-                    line_marks(&without_returns(&text[cell.clone()]), self.row, at + cell.start, &mut self.pending);
+                    self.unread.push_line(&without_returns(&text[cell.clone()]), self.row, at + cell.start);
                 }
                 if text[..cell.start].ends_with('|') {
                     self.mark(at + cell.start - 1, at + cell.start, Group::TableBorder);
@@ -428,7 +425,10 @@ impl Blocks {
     fn close_leaf(&mut self) {
         match std::mem::take(&mut self.leaf) {
             Leaf::None => {}
-            Leaf::Paragraph(segment) => segment.marks(&mut self.pending),
+            Leaf::Paragraph(segment) => {
+                self.unread.push(&segment);
+                self.flush();
+            }
             Leaf::Code(Code { language, first, .. }) => {
                 self.found.push(Found::Code(CodeBlock { first, end: self.row, language }));
             }

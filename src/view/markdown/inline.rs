@@ -75,20 +75,6 @@ impl Segment {
         self.text[line.start..].rfind([' ', '\t']).map_or(self.text.len(), |blank| line.start + blank + 1)
     }
 
-    /// Marks of the whole text.
-    pub(super) fn marks(&self, out: &mut Vec<Mark>) {
-        self.marks_up_to(self.text.len(), out);
-    }
-
-    /// Marks of the text without its last word.
-    pub(super) fn marks_before_last_word(&self, out: &mut Vec<Mark>) {
-        self.marks_up_to(self.before_last_word(), out);
-    }
-
-    fn marks_up_to(&self, end: usize, out: &mut Vec<Mark>) {
-        inline(&self.text[..end], |range, group| self.place(range, group, out));
-    }
-
     /// One group for all lines, from their first to their last byte.
     pub(super) fn mark_lines(&self, group: Group, out: &mut Vec<Mark>) {
         self.place(GUARD.len()..self.text.len(), group, out);
@@ -111,12 +97,61 @@ impl Segment {
     }
 }
 
-/// Marks of one line of text that is a block of its own.
-pub(super) fn line_marks(text: &str, row: u32, col: usize, out: &mut Vec<Mark>) {
-    if has_signs(text) {
-        let mut segment = Segment::default();
-        segment.line(text, row, col);
-        segment.marks(out);
+/// Leaf blocks whose inside is still to be read. All of them are read at once: beginning to read costs pulldown-cmark more
+/// than a line does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Unread {
+    /// As paragraphs.
+    together: Segment,
+    /// Those that might not end where they should.
+    alone: Vec<Segment>,
+}
+
+impl Unread {
+    /// A whole segment.
+    pub(super) fn push(&mut self, segment: &Segment) {
+        self.push_up_to(segment, segment.text.len());
+    }
+
+    /// A segment without its last word.
+    pub(super) fn push_before_last_word(&mut self, segment: &Segment) {
+        self.push_up_to(segment, segment.before_last_word());
+    }
+
+    /// A line of text that is a block of its own.
+    pub(super) fn push_line(&mut self, text: &str, row: u32, col: usize) {
+        if has_signs(text) {
+            let mut segment = Segment::default();
+            segment.line(text, row, col);
+            self.push(&segment);
+        }
+    }
+
+    fn push_up_to(&mut self, segment: &Segment, end: usize) {
+        let text = &segment.text[..end];
+        if !has_signs(text) {
+            return;
+        }
+        // HTML and code blocks do not end at an empty line.
+        if text.contains('<') || text.contains("\n```") || text.contains("\n~~~") {
+            self.alone.push(Segment { text: text.to_owned(), lines: segment.lines.clone() });
+            return;
+        }
+        let all = &mut self.together;
+        if !all.text.is_empty() {
+            all.text.push_str("\n\n");
+        }
+        let offset = all.text.len();
+        all.text.push_str(text);
+        let lines = segment.lines.iter().filter(|line| line.start <= end);
+        all.lines.extend(lines.map(|line| Line { start: line.start + offset, ..*line }));
+    }
+
+    /// Reads all of them. The marks are in no order.
+    pub(super) fn read(&mut self, out: &mut Vec<Mark>) {
+        for segment in self.alone.drain(..).chain([std::mem::take(&mut self.together)]) {
+            inline(&segment.text, |range, group| segment.place(range, group, out));
+        }
     }
 }
 

@@ -12,7 +12,8 @@
 //! * blocks of HTML are paragraphs;
 //! * in a paragraph of more than [`LIMIT`] bytes, emphasis, code and links do not reach across the places where it is cut:
 //!   the next line break after so many bytes, and in a longer line the last blank before them;
-//! * what a line is, is decided by its first [`LIMIT`] bytes; the rest of a longer heading or row of a table is unmarked;
+//! * what a line is, is decided by its first [`LIMIT`] bytes; the rest of a longer heading, quote or row of a table is not
+//!   marked as such;
 //! * a line is marked up to its byte [`MAX_COL`] only;
 //! * a line of dashes makes a table only if it has a `|`.
 
@@ -170,12 +171,12 @@ impl Markdown {
     fn show(&mut self) {
         let mut pads = Vec::new();
         let mut code = Vec::new();
-        let marks = std::mem::take(&mut self.blocks.marks);
+        let marks = read(&mut self.blocks);
         for found in std::mem::take(&mut self.blocks.found) {
             match found {
                 Found::Row(row) => self.table.push(row),
                 Found::EndOfTable(alignments) => {
-                    pads.extend(table::pads(self.table.drain(..).as_slice().iter(), &alignments))
+                    pads.extend(table::pads(self.table.drain(..).as_slice().iter(), &alignments));
                 }
                 Found::Code(block) => code.push(block),
             }
@@ -195,6 +196,7 @@ impl Markdown {
             open.finish();
         }
         open.show_open();
+        let open_marks = read(&mut open);
         let mut open_pads = Vec::new();
         let mut open_code = Vec::new();
         let mut rows = Vec::new();
@@ -210,11 +212,19 @@ impl Markdown {
         let of_mark = |mark: &Mark| Place { row: mark.row, col: mark.col };
         let of_pad = |pad: &Pad| Place { row: pad.row, col: pad.col };
         let last = self.marks.items.last().map(of_mark).max(self.pads.items.last().map(of_pad));
-        let from = [self.marks.update(marks, open.marks, of_mark), self.pads.update(pads, open_pads, of_pad)];
+        let from = [self.marks.update(marks, open_marks, of_mark), self.pads.update(pads, open_pads, of_pad)];
         self.code.update(code, open_code, |code| Place { row: code.first, col: 0 });
         let new = from.into_iter().flatten().min().map(|from| Changed { from, had_marks: last >= Some(from) });
         self.changed = self.changed.into_iter().chain(new).reduce(Changed::join);
     }
+}
+
+/// Takes the marks that are final, those inside of blocks included.
+fn read(blocks: &mut Blocks) -> Vec<Mark> {
+    let mut marks = std::mem::take(&mut blocks.marks);
+    blocks.unread.read(&mut marks);
+    marks.sort_unstable();
+    marks
 }
 
 /// The items of those rows in a list that is ordered by row.
