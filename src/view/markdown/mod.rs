@@ -176,7 +176,8 @@ impl Markdown {
             match found {
                 Found::Row(row) => self.table.push(row),
                 Found::EndOfTable(alignments) => {
-                    pads.extend(table::pads(self.table.drain(..).as_slice().iter(), &alignments));
+                    pads.extend(table::pads(self.table.iter(), &alignments));
+                    self.table.clear();
                 }
                 Found::Code(block) => code.push(block),
             }
