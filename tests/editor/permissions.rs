@@ -266,11 +266,13 @@ fn odd_options_can_all_be_answered() {
     let two = json!([option("aa", "allow_always"), option("ra", "reject_always")]);
     let six: Json = (1..=6).map(|number| option(&format!("o{number}"), "foo")).collect();
     let call = |id: &str| json!({ "toolCallId": id, "title": format!("Call {id}") });
-    let scenario = asking([
+    let scenario = Scenario::new().on_prompt([
         ask_permission_with(call("t1"), two),
         ask_permission_with(call("t2"), six),
         ask_permission_with(call("t3"), json!([option("only", "reject_once")])),
         ask_permission_with(call("t4"), json!([])).without_waiting(),
+        chunk("went on"),
+        gate("the turn does not end"),
     ]);
     let (agent, editor) = asked(&scenario, Setup::new());
 
