@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, plan, repeat, request, send, thought,
-    tool_call, tool_status, tool_update, update, wait_for,
+    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, numbered, plan, repeat, request, send,
+    thought, tool_call, tool_status, tool_update, update, wait_for,
 };
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
@@ -206,18 +206,23 @@ fn output_that_grows_with_every_update_keeps_keys_answered() {
 #[test]
 fn many_long_code_blocks_are_coloured_without_holding_up_a_key() {
     let block = |number: u32| {
-        let lines: String =
-            (0..200).map(|line| format!("local name_{line} = \"text\" .. {line} -- {number}\n")).collect();
-        [chunk("```lua\n")]
-            .into_iter()
-            .chain(lines.split_inclusive('\n').map(chunk).collect::<Vec<_>>())
-            .chain([chunk("```\n\n")])
+        let lines = (0..200).map(move |line| chunk(&format!("local name_{line} = \"text\" .. {line} -- {number}\n")));
+        [chunk("```lua\n")].into_iter().chain(lines).chain([chunk("```\n\n")])
     };
     let steps: Vec<Step> = (0..20).flat_map(block).chain([end_turn()]).collect();
     let (editor, _agent, _) = run(steps);
-    editor.wait_until("the last block is coloured", |e| {
-        e.screen().groups_of("local name_199").is_some_and(|groups| groups.iter().any(|group| group == "@keyword.lua"))
-    });
+    let code = r#"
+        local buf = require("agentchat.chats").current().transcript
+        local ns = vim.api.nvim_create_namespace("agentchat.chat")
+        local from = { vim.api.nvim_buf_line_count(buf) - 20, 0 }
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, ns, from, -1, { details = true })) do
+          if mark[4].hl_group == "@keyword.lua" then
+            return true
+          end
+        end
+        return false
+    "#;
+    editor.wait_until("the last block is coloured", |e| e.lua(code, json!([])) == json!(true));
 }
 
 #[test]
@@ -235,9 +240,8 @@ fn a_large_table_may_come_cell_by_cell() {
 
 #[test]
 fn a_huge_diff_is_a_card() {
-    let old: String = (0..20_000).map(|line| format!("line {line}\n")).collect();
-    let new: String =
-        (0..20_000).map(|line| format!("line {line}{}\n", if line % 7 == 0 { " changed" } else { "" })).collect();
+    let old = numbered("line", 0..20_000);
+    let new = old.replace("7\n", "7 changed\n");
     let content = json!([{ "type": "diff", "path": "/tmp/huge.txt", "oldText": old, "newText": new }]);
     let (editor, _agent, _) = run([
         tool_call("t", "Edit huge.txt", "edit"),
@@ -256,7 +260,8 @@ fn a_whole_conversation_comes_at_once() {
     let answer = format!("## Answer $i\n\n{}", "a line of **text** with `code`\n".repeat(28));
     let steps =
         repeat(2_800, [prompt, chunk(&answer), tool_call("t$i", "Read $i", "read"), tool_status("t$i", "completed")]);
-    let (editor, _agent, _) = run([steps, chunk("the end"), end_turn()]);
+    // Else the first question would go on where the prompt ends.
+    let (editor, _agent, _) = run([chunk("welcome back"), steps, chunk("the end"), end_turn()]);
     let transcript = editor.transcript();
     assert!(transcript.len() > 87_000, "{} lines", transcript.len());
     for number in [0, 1_400, 2_799] {

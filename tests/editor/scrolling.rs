@@ -28,11 +28,11 @@ fn view(editor: &Editor) -> Json {
 
 /// Whether the last character of the text is in the window.
 fn shows_end(editor: &Editor) -> bool {
-    let code = r#"
+    let code = r"
         local last = vim.api.nvim_buf_line_count(vim.api.nvim_win_get_buf(win))
         local length = #vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), last - 1, last, true)[1]
         return vim.fn.screenpos(win, last, math.max(length, 1)).row > 0
-    "#;
+    ";
     in_window(editor, code) == json!(true)
 }
 
