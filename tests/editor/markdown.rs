@@ -19,7 +19,7 @@ fn run(steps: impl IntoIterator<Item = Step>) -> (Editor, ScriptedAgent) {
     (editor, agent)
 }
 
-/// `text group` of each extmark with a highlight group in the transcript, in order; whole prompts left out.
+/// `text group` of each extmark with a highlight group in the transcript, in order; those of prompts and summaries left out.
 fn marks(editor: &Editor) -> Vec<String> {
     let found = editor.lua(
         r#"
@@ -28,7 +28,7 @@ fn marks(editor: &Editor) -> Vec<String> {
         local told = {}
         for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, ns, 0, -1, { details = true })) do
           local details = mark[4]
-          if details.hl_group and not details.hl_group:find("^AgentChatUser") then
+          if details.hl_group and not details.hl_group:find("^AgentChatUser") and details.hl_group ~= "AgentChatSummary" then
             local text = vim.api.nvim_buf_get_text(buf, mark[2], mark[3], details.end_row, details.end_col, {})
             told[#told + 1] = table.concat(text, "\n") .. " " .. details.hl_group
           end
