@@ -36,6 +36,17 @@ vim.api.nvim_create_autocmd("BufReadCmd", {
     require("agentchat.restore").buffer(args.buf)
   end,
 })
+vim.api.nvim_create_autocmd("BufFilePost", {
+  group = group,
+  pattern = "agentchat://*",
+  callback = function()
+    -- A session file names our buffers with `:file`, having turned the messages about that on: several of them bring up
+    -- the hit-enter prompt. It puts the option back at its end.
+    if vim.g.SessionLoad == 1 then
+      vim.opt.shortmess:append("F")
+    end
+  end,
+})
 vim.api.nvim_create_autocmd("SessionLoadPost", {
   group = group,
   callback = function()

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
-use crate::core::effect::{Effect, GatherJob, MessageLevel, Show};
+use crate::core::effect::{Effect, GatherJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
 use crate::core::prompt::Found;
@@ -31,7 +31,7 @@ use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 2;
+pub const INTERFACE: u64 = 3;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -151,6 +151,8 @@ impl Owner {
     /// Serves until the channel from Lua closes. The user comes first, then what our own tasks bring, then the agents.
     async fn serve(&mut self) {
         loop {
+            // Here, and not when nothing else is to be done: an agent that never stops talking must not delay them.
+            self.run_timers();
             let due = self.frames.due();
             if due.is_some_and(|due| due <= self.now()) {
                 self.send_frame();
@@ -168,7 +170,7 @@ impl Owner {
                 Some(finished) = self.finished.recv() => match finished {
                     Finished::Frame(result) => self.frame_answered(result),
                     Finished::Work(event) => self.happen(event),
-                    Finished::Told(level, text) => self.frames.show(Show::Message(level, text)),
+                    Finished::Told(level, text) => self.frames.tell(level, text),
                 },
                 Some(batch) = self.from_agents.recv() => batch.into_iter().for_each(|event| self.happen(event)),
                 () = async {
@@ -176,7 +178,7 @@ impl Owner {
                         Some(at) => sleep_until(at).await,
                         None => std::future::pending().await,
                     }
-                } => self.run_timers(),
+                } => {}
             }
         }
     }
@@ -185,8 +187,11 @@ impl Owner {
         let now = self.now();
         let due: Vec<TimerKey> = self.timers.iter().filter(|(_, at)| **at <= now).map(|(key, _)| *key).collect();
         for key in due {
-            self.timers.remove(&key);
-            self.happen(Event::Timer(key));
+            // One that ran out before may have stopped or prolonged this one.
+            if self.timers.get(&key).is_some_and(|at| *at <= now) {
+                self.timers.remove(&key);
+                self.happen(Event::Timer(key));
+            }
         }
     }
 
@@ -268,11 +273,11 @@ impl Owner {
         // collected before it are still carried out with the next one.
         match catch_unwind(AssertUnwindSafe(|| step(core, event, now))) {
             Ok(effects) => effects.into_iter().for_each(|effect| self.carry_out(effect)),
-            Err(_) => self.frames.show(Show::Message(
+            Err(_) => self.frames.tell(
                 MessageLevel::Error,
                 "agentchat met an internal error and went on; `:AgentChat log` has the details, please report it."
                     .to_owned(),
-            )),
+            ),
         }
     }
 
@@ -315,7 +320,10 @@ impl Owner {
                 self.timers.remove(&key);
             }
             Effect::Transcript(chat, change) => self.frames.note(chat, change),
-            Effect::Show(show) => self.frames.show(show),
+            Effect::Show(show) => {
+                let core = self.core.as_ref();
+                self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
+            }
             Effect::Forget(chat) => self.frames.forget(chat),
         }
     }
@@ -393,7 +401,7 @@ impl Owner {
                 tracing::error!(%error, "a frame failed");
                 if self.frames.failed(now) {
                     let text = format!("agentchat could not update its buffers, and tries again: {error}");
-                    self.frames.show(Show::Message(MessageLevel::Warn, text));
+                    self.frames.tell(MessageLevel::Warn, text);
                 }
             }
         }

@@ -83,7 +83,7 @@ local function list_agents()
   if #lines == 0 then
     lines[1] = "no agent is known yet; :AgentChat starts the helper, which looks for them"
   end
-  vim.api.nvim_echo({ { table.concat(lines, "\n") } }, false, {})
+  require("agentchat.message").show("info", table.concat(lines, ", "))
 end
 
 ---@type table<string, agentchat.Subcommand>

@@ -5,12 +5,28 @@ local M = {}
 
 local uv = vim.uv
 
+--- How long the user pauses before what they type is on disk, in milliseconds.
+local PAUSE = 500
+
 ---@type table<integer, string> what is on disk, by chat
 local saved = {}
+---@type table<integer, string> the text of prompt buffers that are gone, by chat
+local kept = {}
+---@type table<integer, true> chats whose file waits for the pause
+local due = {}
+---@type uv.uv_timer_t?
+local timer
+---@type table<string, true> projects whose drafts of earlier Neovims were looked for
+local adopted = {}
 
 ---@return string
 local function folder()
   return vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat", "drafts")
+end
+
+---@param text string
+local function is_blank(text)
+  return text:find("%S") == nil
 end
 
 --- A short name for a folder: the end of its path, and a hash of all of it. (`sha256()` tests itself at its first call,
@@ -37,22 +53,41 @@ end
 ---@return string? problem
 local function write(path, text)
   vim.fn.mkdir(vim.fs.dirname(path), "p", tonumber("700", 8))
-  local file, problem = uv.fs_open(path, "w", tonumber("600", 8))
+  -- A Neovim that is killed while it writes leaves the draft as it was.
+  local unfinished = path .. "~"
+  local file, problem = uv.fs_open(unfinished, "w", tonumber("600", 8))
   if not file then
     return problem
   end
   local _, failed = uv.fs_write(file, text, 0)
   uv.fs_close(file)
+  if not failed then
+    _, failed = uv.fs_rename(unfinished, path)
+  end
   return failed
+end
+
+--- All that would be lost with this Neovim: what is in the prompt, and the prompts that no agent has for sure.
+---@param chat agentchat.Chat
+---@return string
+local function unsent(chat)
+  local prompt = require("agentchat.prompt")
+  local is_there = chat.prompt and vim.api.nvim_buf_is_loaded(chat.prompt)
+  local texts = { is_there and prompt.text(chat) or kept[chat.id] }
+  vim.list_extend(texts, prompt.unconfirmed(chat))
+  return table.concat(
+    vim.tbl_filter(function(text)
+      return not is_blank(text)
+    end, texts),
+    "\n"
+  )
 end
 
 --- Brings the file of a chat's draft up to date.
 ---@param chat agentchat.Chat
----@param text string
-function M.save(chat, text)
-  if vim.trim(text) == "" then
-    text = ""
-  end
+function M.save(chat)
+  due[chat.id] = nil
+  local text = unsent(chat)
   if text == (saved[chat.id] or "") then
     return
   end
@@ -68,6 +103,32 @@ function M.save(chat, text)
     return
   end
   saved[chat.id] = text
+end
+
+local function save_due()
+  local chats = require("agentchat.chats")
+  for id in pairs(due) do
+    local chat = chats.get(id)
+    if chat then
+      M.save(chat)
+    end
+  end
+  due = {}
+end
+
+--- Does so once the user has paused: while they type, nothing is saved that would be replaced at once.
+---@param chat agentchat.Chat
+function M.save_later(chat)
+  due[chat.id] = true
+  timer = timer or assert(uv.new_timer())
+  timer:start(PAUSE, 0, vim.schedule_wrap(save_due))
+end
+
+--- A chat's prompt buffer is about to go: its text is kept for the next one.
+---@param chat agentchat.Chat
+function M.keep(chat)
+  kept[chat.id] = require("agentchat.prompt").text(chat)
+  M.save(chat)
 end
 
 ---@param pid integer
@@ -117,13 +178,22 @@ local function read(path)
   return text or nil
 end
 
---- The draft for a chat: its own, else the newest that an earlier Neovim left in the same folder.
+--- The draft for a chat: its own, else the newest that an earlier Neovim left in the same folder. Only the first chat in
+--- a folder takes that, and one that a session file brings back: who opens another chat wants an empty prompt.
 ---@param chat agentchat.Chat
+---@param restored boolean
 ---@return string?
-function M.load(chat)
-  if saved[chat.id] then
-    return saved[chat.id]
+function M.load(chat, restored)
+  local own = kept[chat.id]
+  if own then
+    kept[chat.id] = nil
+    return not is_blank(own) and own or nil
   end
+  local project = project_key(chat.cwd)
+  if adopted[project] and not restored then
+    return nil
+  end
+  adopted[project] = true
   for _, path in ipairs(ownerless(chat.cwd)) do
     local text = read(path)
     -- Renaming decides between two Neovims that start at once.
@@ -134,16 +204,10 @@ function M.load(chat)
   end
 end
 
---- Saves the drafts of all chats, with the prompts that are still queued: no agent has seen them.
+--- Saves the drafts of all chats.
 function M.save_all()
   for _, chat in ipairs(require("agentchat.chats").all()) do
-    local texts = { require("agentchat.prompt").text(chat) }
-    for _, id in ipairs(chat.waiting) do
-      texts[#texts + 1] = chat.texts[id]
-    end
-    if #chat.waiting > 0 or (chat.prompt and vim.api.nvim_buf_is_loaded(chat.prompt)) then
-      M.save(chat, vim.trim(table.concat(texts, "\n")))
-    end
+    M.save(chat)
   end
 end
 

@@ -120,17 +120,38 @@ local mode_names = {
   r = "prompt",
 }
 
---- What the user is doing in the buffer that an edit would disturb.
+--- Whether something of the user's runs when the buffer is saved. (Not Neovim's own for language servers.)
 ---@param buf integer
+---@return boolean
+local function runs_on_save(buf)
+  local name = api.nvim_buf_get_name(buf)
+  local found = api.nvim_get_autocmds({ event = { "BufWriteCmd", "BufWritePre", "BufWritePost" } })
+  return vim.iter(found):any(function(autocmd)
+    local group = autocmd.group_name or ""
+    if vim.startswith(group, "nvim.") or vim.startswith(group, "lsp_c_") then
+      return false
+    elseif autocmd.buflocal then
+      return autocmd.buffer == buf
+    end
+    local text = autocmd.pattern:find("/", 1, true) and name or vim.fs.basename(name)
+    return vim.fn.match(text, vim.fn.glob2regpat(autocmd.pattern)) >= 0
+  end)
+end
+
+--- What the user is doing that an edit of the buffer would disturb.
+---@param buf integer
+---@param saves boolean whether it is saved, too: an autocommand on that may end the insert mode that the user is in
+---elsewhere
 ---@return string?
-local function busy_with(buf)
+local function busy_with(buf, saves)
+  local mode = api.nvim_get_mode().mode
   if api.nvim_get_current_buf() ~= buf then
-    return nil
+    local inserts = mode:find("^[iR]") or mode:find("^ni")
+    return saves and inserts and runs_on_save(buf) and "insert" or nil
   end
   if vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
     return "recording"
   end
-  local mode = api.nvim_get_mode().mode
   if mode == "n" then
     return nil
   elseif vim.startswith(mode, "no") then
@@ -286,16 +307,17 @@ local function tell_free(buf)
   require("agentchat.helper").notify("file_free", { buf = buf })
 end
 
---- Notifies `file_free` as soon as an edit would not disturb the user in that buffer.
+--- Notifies `file_free` as soon as an edit of the buffer would not disturb the user.
 ---@param buf integer
-local function watch(buf)
+---@param saves boolean
+local function watch(buf, saves)
   if waiting[buf] then
     return
   end
   local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
   waiting[buf] = group
   local function look()
-    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf)) then
+    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf, saves)) then
       waiting[buf] = nil
       api.nvim_del_augroup_by_id(group)
       tell_free(buf)
@@ -320,9 +342,9 @@ function M.file_edit(buf, tick, edits, opts)
   if is_stale(buf, tick) then
     return { stale = true }
   end
-  local busy = busy_with(buf)
+  local busy = busy_with(buf, opts.save)
   if busy then
-    watch(buf)
+    watch(buf, opts.save)
     return { busy = busy }
   end
   local problem = why_not_writable(buf) or unencodable(buf, edits)

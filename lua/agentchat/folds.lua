@@ -341,7 +341,7 @@ end
 --- them half empty.
 ---@param wins integer[] in which folds were closed
 function M.fill(wins)
-  if not may_run_normal() then
+  if #wins == 0 or not may_run_normal() then
     return
   end
   for _, win in ipairs(wins) do

@@ -49,7 +49,7 @@ function handlers.taken_back(item)
 end
 
 function handlers.queued(item)
-  require("agentchat.prompt").queued(item[2], item[3])
+  require("agentchat.prompt").queued(item[2], item[3], item[4])
 end
 
 function handlers.commands(item)

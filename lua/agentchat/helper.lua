@@ -68,9 +68,8 @@ local function fail(reason)
     channel, stopping = nil, true
     pcall(vim.fn.jobstop, job)
   end
-  local unsent = outbox
   outbox = {}
-  require("agentchat.lifecycle").helper_failed(reason, unsent)
+  require("agentchat.lifecycle").helper_failed(reason)
   require("agentchat.message").show("error", reason)
 end
 

@@ -6,6 +6,7 @@
 ---@field prompt integer window
 ---@field below boolean whether the pair is below the other windows, not beside them
 ---@field busy boolean whether we are changing it ourselves
+---@field wins integer[] the tab page's windows when the pair's width was last the user's choice
 ---@field share number the pair's part of the screen's columns, as configured or as the user made it
 ---@field before? { wins: integer[], command: string, lines: integer, columns: integer } the others' sizes without it
 
@@ -35,6 +36,22 @@ local shared_options = {
   linebreak = true,
   cursorline = false,
 }
+
+--- Runs `change`, which changes the windows for us: `window_guard` stands back meanwhile, and no longer.
+---@generic T
+---@param layout agentchat.Layout
+---@param change fun(): T
+---@return T
+function M.while_busy(layout, change)
+  local was = layout.busy
+  layout.busy = true
+  local ok, result = pcall(change)
+  layout.busy = was
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
 
 ---@param win integer
 ---@param name string
@@ -131,11 +148,35 @@ function M.recall_view(layout, kind)
   end
 end
 
+--- Whether the prompt is still right below its transcript. The user may have moved it; how high it is then is theirs to
+--- say, and making it lower could only make the command line higher.
+---@param tab integer
+---@param layout agentchat.Layout
+---@return boolean stacked
+---@return boolean alone whether nothing else is above or below the two
+local function is_stacked(tab, layout)
+  local function column(node)
+    for i, child in ipairs(node[2]) do
+      if child[1] ~= "leaf" then
+        local found = column(child)
+        if found then
+          return found
+        end
+      elseif node[1] == "col" and child[2] == layout.prompt and i > 1 and node[2][i - 1][2] == layout.transcript then
+        return node[2]
+      end
+    end
+  end
+  local all = vim.fn.winlayout(api.nvim_tabpage_get_number(tab))
+  local found = all[1] ~= "leaf" and column(all) or nil
+  return found ~= nil, found ~= nil and #found == 2
+end
+
 --- Sets the prompt's height to what its text takes, within the configured bounds.
 ---@param chat agentchat.Chat
 function M.fit_prompt(chat)
   for tab, layout in pairs(layouts) do
-    if layout.chat == chat and complete(tab) and not layout.busy then
+    if layout.chat == chat and complete(tab) and not layout.busy and is_stacked(tab, layout) then
       local bounds = require("agentchat.config").get().layout
       local room = api.nvim_win_get_height(layout.transcript) + api.nvim_win_get_height(layout.prompt)
       local most = math.max(1, math.min(bounds.prompt_max, room - LEAST_TRANSCRIPT))
@@ -152,11 +193,22 @@ function M.fit_prompt(chat)
   end
 end
 
---- Notes the width that the user gave the chat.
+--- Windows of the current tab page have other sizes: notes the width that the user gave the chat. When rather windows
+--- came or went, the chat gets back what it had: 'winfixwidth' makes it grow with a window that is split off from it.
 ---@param layout agentchat.Layout
-function M.note_width(layout)
-  if api.nvim_win_is_valid(layout.transcript) then
+function M.resized(layout)
+  local tab = api.nvim_get_current_tabpage()
+  local _, alone = is_stacked(tab, layout)
+  if not alone then
+    layout.wins = {}
+    return
+  end
+  local wins = windows.fixed(tab)
+  if vim.deep_equal(wins, layout.wins) then
     layout.share = api.nvim_win_get_width(layout.transcript) / vim.o.columns
+  elseif #wins > 2 then
+    layout.wins = wins
+    M.fit_width(tab)
   end
 end
 
@@ -195,7 +247,7 @@ local function open_pair(chat)
   end
   ---@type agentchat.Layout
   local layout =
-    { chat = chat, transcript = 0, prompt = 0, below = below, busy = true, share = bounds.width, before = before }
+    { chat = chat, transcript = 0, prompt = 0, below = below, busy = false, wins = {}, share = 0, before = before }
   windows.keeping_views(tab, function()
     if below then
       local height = math.max(math.floor(vim.o.lines * bounds.width), bounds.prompt_min + LEAST_TRANSCRIPT + 2)
@@ -217,6 +269,8 @@ local function open_pair(chat)
       error(reason, 0)
     end
   end)
+  layout.wins = windows.fixed(tab)
+  layout.share = api.nvim_win_get_width(layout.transcript) / vim.o.columns
   layouts[tab] = layout
   return layout
 end
@@ -227,18 +281,21 @@ end
 local function exchange(layout, chat)
   M.remember_view(layout, "transcript")
   M.remember_view(layout, "prompt")
-  layout.busy, layout.chat = true, chat
-  api.nvim_win_set_buf(layout.transcript, require("agentchat.transcript").ensure(chat))
-  api.nvim_win_set_buf(layout.prompt, require("agentchat.prompt").ensure(chat))
+  layout.chat = chat
+  M.while_busy(layout, function()
+    windows.put(layout.transcript, require("agentchat.transcript").ensure(chat))
+    windows.put(layout.prompt, require("agentchat.prompt").ensure(chat))
+  end)
 end
 
 ---@param layout agentchat.Layout
 local function finish_opening(layout)
-  M.dress(layout, "transcript")
-  M.dress(layout, "prompt")
-  M.recall_view(layout, "transcript")
-  M.recall_view(layout, "prompt")
-  layout.busy = false
+  M.while_busy(layout, function()
+    M.dress(layout, "transcript")
+    M.dress(layout, "prompt")
+    M.recall_view(layout, "transcript")
+    M.recall_view(layout, "prompt")
+  end)
   M.fit_prompt(layout.chat)
   require("agentchat.spinner").update()
 end
@@ -266,7 +323,11 @@ function M.show(chat, enter)
     layout = result
     finish_opening(layout)
   elseif layout.chat ~= chat then
-    exchange(layout, chat)
+    local ok, reason = pcall(exchange, layout, chat)
+    if not ok then
+      require("agentchat.message").show("error", ("the chat cannot be shown here: %s"):format(reason))
+      return false
+    end
     finish_opening(layout)
   end
   if enter then
@@ -361,6 +422,34 @@ function M.close_window(win)
   end
 end
 
+--- Ends insert mode if the window is where the user types: it would go on in the window that they come to next.
+---@param layout agentchat.Layout
+function M.end_insert(layout)
+  local win = api.nvim_get_current_win()
+  if (win == layout.prompt or win == layout.transcript) and api.nvim_get_mode().mode:find("^[iR]") then
+    vim.cmd.stopinsert()
+  end
+end
+
+---@param tab integer
+---@param layout agentchat.Layout
+local function close_pair(tab, layout)
+  local others = vim.tbl_filter(function(win)
+    return win ~= layout.transcript and win ~= layout.prompt
+  end, windows.fixed(tab))
+  if #others == 0 then
+    layout.transcript = api.nvim_win_is_valid(layout.transcript) and layout.transcript or layout.prompt
+    api.nvim_set_current_win(M.open_normal(layout))
+  end
+  windows.keeping_sizes(tab, function()
+    M.close_window(layout.prompt)
+    M.close_window(layout.transcript)
+  end)
+  if layout.before and tab == api.nvim_get_current_tabpage() then
+    windows.restore_sizes(tab, layout.before)
+  end
+end
+
 --- Closes what there is of the chat's windows in a tab page. The session goes on.
 ---@param tab? integer
 function M.close(tab)
@@ -373,30 +462,16 @@ function M.close(tab)
     layouts[tab] = nil
     return
   end
-  layout.busy = true
+  M.end_insert(layout)
   M.remember_view(layout, "transcript")
   M.remember_view(layout, "prompt")
-  windows.keeping_views(tab, function()
-    local others = vim.tbl_filter(function(win)
-      return win ~= layout.transcript and win ~= layout.prompt
-    end, windows.fixed(tab))
-    if #others == 0 then
-      local anchor = api.nvim_win_is_valid(layout.transcript) and layout.transcript or layout.prompt
-      layout.transcript = anchor
-      local win = M.open_normal(layout)
-      api.nvim_set_current_win(win)
-    end
-    windows.keeping_sizes(tab, function()
-      M.close_window(layout.prompt)
-      M.close_window(layout.transcript)
+  M.while_busy(layout, function()
+    windows.keeping_views(tab, function()
+      close_pair(tab, layout)
     end)
-    if layout.before and tab == api.nvim_get_current_tabpage() then
-      windows.restore_sizes(tab, layout.before)
-    end
   end)
   layouts[tab] = nil
 end
-
 --- Puts both windows back after one of them went.
 ---@param tab integer
 function M.rebuild(tab)
@@ -411,21 +486,21 @@ function M.rebuild(tab)
     return
   end
   local stays = api.nvim_get_current_win() == win
-  layout.busy = true
-  if kind == "transcript" then
-    local least = require("agentchat.config").get().layout.prompt_min
-    layout.prompt = api.nvim_open_win(
-      require("agentchat.prompt").ensure(layout.chat),
-      false,
-      { split = "below", win = win, height = least }
-    )
-  else
-    local height = api.nvim_win_get_height(win)
-    layout.transcript = api.nvim_open_win(
-      require("agentchat.transcript").ensure(layout.chat),
-      false,
-      { split = "above", win = win, height = math.max(1, height - 4) }
-    )
+  local ok, reason = pcall(M.while_busy, layout, function()
+    if kind == "transcript" then
+      local prompt = require("agentchat.prompt").ensure(layout.chat)
+      local least = require("agentchat.config").get().layout.prompt_min
+      layout.prompt = api.nvim_open_win(prompt, false, { split = "below", win = win, height = least })
+    else
+      local transcript = require("agentchat.transcript").ensure(layout.chat)
+      local height = math.max(1, api.nvim_win_get_height(win) - 4)
+      layout.transcript = api.nvim_open_win(transcript, false, { split = "above", win = win, height = height })
+    end
+  end)
+  if not ok then
+    require("agentchat.message").show("error", ("the chat has no room here: %s"):format(reason))
+    M.close(tab)
+    return
   end
   finish_opening(layout)
   if stays then
@@ -439,10 +514,10 @@ end
 function M.replace_buffer(old, chat)
   for tab, layout in pairs(layouts) do
     if layout.chat == chat and complete(tab) and api.nvim_win_get_buf(layout.transcript) == old then
-      layout.busy = true
-      api.nvim_win_set_buf(layout.transcript, chat.transcript)
-      M.dress(layout, "transcript")
-      layout.busy = false
+      M.while_busy(layout, function()
+        windows.put(layout.transcript, chat.transcript)
+        M.dress(layout, "transcript")
+      end)
     end
   end
 end
@@ -459,7 +534,9 @@ function M.adopt(tab, chat, transcript, prompt)
   end
   local below = api.nvim_win_get_width(transcript) >= vim.o.columns
   local share = api.nvim_win_get_width(transcript) / vim.o.columns
-  layouts[tab] = { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = true, share = share }
+  local wins = windows.fixed(tab)
+  layouts[tab] =
+    { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = false, wins = wins, share = share }
   finish_opening(layouts[tab])
 end
 

@@ -6,20 +6,11 @@ local api = vim.api
 
 --- The helper is gone: every chat shows it, and gets back the prompts that no agent has seen.
 ---@param reason string
----@param unsent { [1]: string, [2]: table }[] notifications that were never sent
-function M.helper_failed(reason, unsent)
+function M.helper_failed(reason)
   local chats, prompt, status = require("agentchat.chats"), require("agentchat.prompt"), require("agentchat.status")
-  local lost = {}
-  for _, message in ipairs(unsent) do
-    if message[1] == "prompt" then
-      lost[message[2].id] = true
-    end
-  end
   for _, chat in ipairs(chats.all()) do
-    for _, id in ipairs(chat.waiting) do
-      lost[id] = true
-    end
-    prompt.give_back(chat, lost)
+    prompt.give_back(chat)
+    require("agentchat.transcript").drop_queued(chat)
     chat.opened = false
     local state = chats.initial_status()
     state.state, state.error, state.agent = "failed", reason, chat.status.agent

@@ -21,7 +21,7 @@ function M.open()
     require("agentchat.message").show("info", "nothing has been logged in " .. M.folder())
     return
   end
-  vim.cmd.split({ args = { vim.fn.fnameescape(newest) }, magic = { file = false } })
+  vim.cmd.split({ args = { newest }, magic = { file = false } })
   vim.bo.readonly = true
   vim.cmd("normal! G")
 end

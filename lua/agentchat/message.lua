@@ -13,11 +13,11 @@ M.history = {}
 
 local HISTORY_LIMIT = 50
 
----@param text string
+--- The beginning of a line, as much as has room.
+---@param line string
+---@param room integer columns
 ---@return string
-local function fit(text)
-  local line = text:gsub("%s*\n%s*", " ")
-  local room = vim.v.echospace
+local function cut(line, room)
   if vim.fn.strdisplaywidth(line) <= room then
     return line
   end
@@ -26,6 +26,24 @@ local function fit(text)
     kept = vim.fn.strcharpart(kept, 0, vim.fn.strchars(kept) - 1)
   end
   return kept .. "…"
+end
+
+--- Columns that what happened and what to do keep at least when there is no room for both.
+local LEAST = 30
+
+--- One line that fits. The sentences are "what happened; what to do": of a long one the end of the first part goes, not
+--- all of the second.
+---@param text string
+---@return string
+local function fit(text)
+  local line = text:gsub("%s*\n%s*", " ")
+  local room = vim.v.echospace
+  local happened, advice = line:match("^(.-); (.*)$")
+  if not happened or vim.fn.strdisplaywidth(happened) + LEAST <= room then
+    return cut(line, room)
+  end
+  local left = math.max(LEAST, room - vim.fn.strdisplaywidth(advice) - 2)
+  return cut(cut(happened, left) .. "; " .. advice, room)
 end
 
 --- Whether `vim.notify` is Neovim's own, which writes to the message area.

@@ -27,7 +27,9 @@ local aside = {}
 local answered = {}
 ---@type integer? the request displayed
 local displayed
----@type integer when that changed, in milliseconds
+---@type table? what of it the user reads
+local displayed_content
+---@type integer when either changed, in milliseconds
 local displayed_since = 0
 
 ---@return integer
@@ -59,10 +61,19 @@ end
 --- Displays what is next, or nothing.
 local function display()
   local request, place, total = next_up()
-  local id = request and request.request
-  if id ~= displayed then
-    displayed, displayed_since = id, now()
+  local content = request
+    and {
+      request = request.request,
+      agent = request.agent,
+      title = request.title,
+      kind = request.kind,
+      detail = request.detail,
+      options = request.options,
+    }
+  if not vim.deep_equal(content, displayed_content) then
+    displayed_content, displayed_since = content, now()
   end
+  displayed = request and request.request
   local float = require("agentchat.permission_float")
   if request then
     float.show(request, place, total)
@@ -89,8 +100,8 @@ function M.set(list)
   display()
 end
 
---- The tab page changed: what is displayed is new to the eye.
-function M.tab_entered()
+--- The float has to be drawn anew (another tab page, say): what is displayed is new to the eye.
+function M.display_again()
   if displayed then
     displayed_since = now()
   end
@@ -191,7 +202,7 @@ local function readable()
     return nil
   end
   if now() - displayed_since < SETTLE_TIME then
-    message.show("warn", "not answered: this request has just appeared, read it and answer again")
+    message.show("warn", "not answered: this request has just appeared or changed, read it and answer again")
     return nil
   end
   return request

@@ -8,6 +8,8 @@ local ns = api.nvim_create_namespace("agentchat.hint")
 local MAX_WIDTH = 72
 --- A chat that is at least this wide has the card in its own column, off the user's text.
 local MIN_COLUMN = 40
+--- Rows that the card needs at least: what it is about, and how to answer.
+local LEAST_ROWS = 2
 
 ---@class agentchat.Card
 ---@field request agentchat.Permission
@@ -64,8 +66,17 @@ local function render(width, tall)
     end
   end
   local kind = request.kind and request.kind ~= "" and request.kind .. ": " or ""
+  local function add_keys()
+    local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
+    local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
+    local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
+    add(("%s · %s"):format(allow, deny), "AgentChatDim")
+    add(("%s, then y, n or a digit"):format(enter), "AgentChatDim")
+  end
   add(kind .. request.title, "AgentChatPermissionTitle")
-  if not tall then
+  if tall then
+    add_keys()
+  else
     add_detail()
   end
   add(("─"):rep(width), "AgentChatDim")
@@ -75,14 +86,11 @@ local function render(width, tall)
   if #(request.options or {}) == 0 then
     add("The agent offers no options; :AgentChat cancel ends the request.")
   end
-  local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
-  local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
-  local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
-  add(("%s · %s"):format(allow, deny), "AgentChatDim")
-  add(("%s, then y, n or a digit"):format(enter), "AgentChatDim")
   if tall then
     add(("─"):rep(width), "AgentChatDim")
     add_detail()
+  else
+    add_keys()
   end
   return lines, marks
 end
@@ -136,8 +144,8 @@ local function place_on_screen(lines, width)
   row = row or bottom
   local top = vim.o.showtabline == 2 and 1 or 0
   local height = wrapped_height(lines, width)
-  -- Above the prompt if there is room, so that the user sees what they type.
-  if row - top < math.min(height, 6) + 2 then
+  -- Above the prompt if there is any room, so that the user sees what they type.
+  if row - top < math.min(height, LEAST_ROWS) + 2 then
     row = bottom
   end
   local current = assert(card)
@@ -233,23 +241,30 @@ local function watch()
     group = group,
     callback = function()
       if card then
-        require("agentchat.permission").tab_entered()
+        require("agentchat.permission").display_again()
       end
     end,
   })
   api.nvim_create_autocmd("WinClosed", {
     group = group,
     callback = function(args)
-      if tonumber(args.match) == win and not closing then
-        win = nil
-        -- Closing a tab page closes the float with it; the next tab page shows it.
-        local tabs = #api.nvim_list_tabpages()
-        vim.schedule(function()
-          if #api.nvim_list_tabpages() == tabs then
-            require("agentchat.permission").put_aside()
-          end
-        end)
+      if tonumber(args.match) ~= win or closing then
+        return
       end
+      -- Whoever is in it and closes it, or wipes its buffer, does not want to see it. `:only` and `:tabclose` mean other
+      -- windows.
+      local is_meant = api.nvim_get_current_win() == win
+      local tabs = #api.nvim_list_tabpages()
+      win = nil
+      vim.schedule(function()
+        local permission = require("agentchat.permission")
+        local is_wiped = not buf or not api.nvim_buf_is_loaded(buf)
+        if is_wiped or (is_meant and #api.nvim_list_tabpages() == tabs) then
+          permission.put_aside()
+        else
+          permission.display_again()
+        end
+      end)
     end,
   })
   api.nvim_create_autocmd("WinLeave", {

@@ -36,6 +36,7 @@ local function refresh(chat)
     hint.placeholder(chat, buf)
     hint.along(chat)
     require("agentchat.layout").fit_prompt(chat)
+    require("agentchat.draft").save_later(chat)
   end
 end
 
@@ -85,7 +86,7 @@ local function own(chat, buf)
     refresh(chat)
   end)
   on({ "InsertLeave", "BufLeave", "BufHidden", "CursorHold" }, function()
-    require("agentchat.draft").save(chat, M.text(chat))
+    require("agentchat.draft").save(chat)
   end)
   -- Not when the chat is opened: what a language client needs is loaded when the first text is typed.
   api.nvim_create_autocmd("InsertEnter", {
@@ -99,7 +100,7 @@ local function own(chat, buf)
   require("agentchat.paste").watch()
   on("BufUnload", function()
     require("agentchat.prompt_hint").forget(chat)
-    require("agentchat.draft").save(chat, M.text(chat))
+    require("agentchat.draft").keep(chat)
     api.nvim_del_augroup_by_id(group)
     vim.schedule(require("agentchat.lifecycle").sweep)
   end)
@@ -108,12 +109,16 @@ end
 
 ---@param chat agentchat.Chat
 ---@param buf integer
-local function begin(chat, buf)
+---@param restored boolean whether a session file brought the buffer
+local function begin(chat, buf, restored)
   chat.prompt = buf
   own(chat, buf)
-  local draft = require("agentchat.draft").load(chat)
+  local draft = require("agentchat.draft").load(chat, restored)
   if draft and is_blank(M.text(chat)) then
-    api.nvim_buf_set_lines(buf, 0, -1, true, vim.split(draft, "\n", { plain = true }))
+    local lines = vim.split(draft, "\n", { plain = true })
+    api.nvim_buf_set_lines(buf, 0, -1, true, lines)
+    local last = { #lines, #lines[#lines] }
+    chat.views.prompt = chat.views.prompt or { view = { lnum = last[1], col = last[2] }, at_end = true }
   end
   local hint = require("agentchat.prompt_hint")
   hint.placeholder(chat, buf)
@@ -127,7 +132,7 @@ end
 ---@return integer buf
 function M.ensure(chat)
   if not chat.prompt or not api.nvim_buf_is_loaded(chat.prompt) then
-    begin(chat, require("agentchat.chats").create_buffer(M.name(chat)))
+    begin(chat, require("agentchat.chats").create_buffer(M.name(chat)), false)
   end
   return chat.prompt --[[@as integer]]
 end
@@ -137,7 +142,7 @@ end
 ---@param buf integer
 function M.adopt(chat, buf)
   require("agentchat.chats").prepare_buffer(buf)
-  begin(chat, buf)
+  begin(chat, buf, true)
 end
 
 --- Sends a text and what it mentions to the chat's agent.
@@ -183,7 +188,7 @@ function M.send_current()
   text = text:gsub("%s+$", "")
   if M.send(chat, text) then
     set_text(chat, "")
-    require("agentchat.draft").save(chat, "")
+    require("agentchat.draft").save(chat)
   end
 end
 
@@ -336,48 +341,54 @@ function M.insert(chat, words)
     api.nvim_win_set_cursor(win, { row + 1, col + #text })
   end
   refresh(chat)
-  require("agentchat.draft").save(chat, M.text(chat))
+  require("agentchat.draft").save(chat)
 end
 
 --- The helper's list of the prompts that wait.
 ---@param chat_id integer
 ---@param ids integer[] oldest first
-function M.queued(chat_id, ids)
+---@param shown integer the newest prompt of which the user sees what became of it
+function M.queued(chat_id, ids, shown)
   local chat = require("agentchat.chats").get(chat_id)
   if not chat then
     return
   end
-  local newest = 0
   local waits = {}
   for _, id in ipairs(ids) do
     waits[id] = true
-    newest = math.max(newest, id)
   end
   for id in pairs(chat.texts) do
-    if id < newest and not waits[id] then
+    if id <= shown and not waits[id] then
       chat.texts[id] = nil
     end
   end
+  require("agentchat.draft").save_later(chat)
   chat.waiting, chat.waiting_is_guess = ids, false
   require("agentchat.status").refresh(chat)
   refresh(chat)
 end
 
---- Gives the chat's lost prompts back to its prompt buffer.
+--- The prompts that would be lost with the helper: those that wait, and those of which it has not said what became of
+--- them.
 ---@param chat agentchat.Chat
----@param lost table<integer, boolean> ids
-function M.give_back(chat, lost)
-  local ids = {}
-  for id in pairs(chat.texts) do
-    if lost[id] then
-      ids[#ids + 1] = id
-    end
-  end
+---@return string[] oldest first
+function M.unconfirmed(chat)
+  local ids = vim.tbl_keys(chat.texts)
   table.sort(ids)
-  for _, id in ipairs(ids) do
-    put_back(chat, chat.texts[id])
-  end
+  return vim.tbl_map(function(id)
+    return chat.texts[id]
+  end, ids)
+end
+
+--- The helper is gone: gives the prompts that were lost with it back to the prompt buffer.
+---@param chat agentchat.Chat
+function M.give_back(chat)
+  local lost = M.unconfirmed(chat)
   chat.texts, chat.waiting = {}, {}
+  for _, text in ipairs(lost) do
+    put_back(chat, text)
+  end
+  require("agentchat.draft").save(chat)
 end
 
 return M

@@ -30,7 +30,7 @@ function M.buffer(buf)
   end
   if own and own ~= buf and api.nvim_buf_is_loaded(own) then
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-      api.nvim_win_set_buf(win, own)
+      require("agentchat.windows").put(win, own)
     end
     api.nvim_buf_delete(buf, { force = true })
     chats.rename_buffer(own, require("agentchat." .. kind).name(chat))

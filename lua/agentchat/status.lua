@@ -63,6 +63,9 @@ local function doing(chat)
   if status.permissions > 0 then
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
   end
+  if status.state == "failed" then
+    parts[#parts + 1] = ":AgentChat restart"
+  end
   return parts
 end
 

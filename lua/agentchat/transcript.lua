@@ -113,6 +113,40 @@ function M.put_aside(chat)
   return old
 end
 
+--- The prompts that were queued are back in the prompt: removes the rows at the end that say so.
+---@param chat agentchat.Chat
+function M.drop_queued(chat)
+  local buf = chat.transcript
+  local state = buf and states[buf]
+  if not buf or not state then
+    return
+  end
+  local last = api.nvim_buf_line_count(buf)
+  local first = last
+  local function is_queued(row)
+    local marks = api.nvim_buf_get_extmarks(buf, chat_ns, { row, 0 }, { row, -1 }, { details = true })
+    return vim.iter(marks):any(function(mark)
+      return mark[4].hl_group == "AgentChatQueued"
+    end)
+  end
+  while first > 0 and is_queued(first - 1) do
+    first = first - 1
+  end
+  if first == last then
+    return
+  end
+  if first > 0 and api.nvim_buf_get_lines(buf, first - 1, first, true)[1] == "" then
+    first = first - 1
+  end
+  textlock.run(function()
+    if states[buf] == state and api.nvim_buf_line_count(buf) == last then
+      vim.bo[buf].modifiable = true
+      api.nvim_buf_set_lines(buf, first, last, true, {})
+      vim.bo[buf].modifiable = false
+    end
+  end)
+end
+
 ---@type table<string, integer> ids of highlight groups, which never change
 local group_ids = {}
 

@@ -6,6 +6,21 @@ local api = vim.api
 local windows = require("agentchat.windows")
 local layouts = require("agentchat.layout")
 
+--- Shows a buffer in a normal window, which is opened if there is none that may show another buffer.
+---@param tab integer
+---@param layout agentchat.Layout
+---@param buf integer
+---@return integer win
+local function show_beside(tab, layout, buf)
+  local win = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
+  if win and pcall(api.nvim_win_set_buf, win, buf) then
+    return win
+  end
+  return windows.keeping_views(tab, function()
+    return layouts.open_normal(layout, buf)
+  end)
+end
+
 --- Moves a buffer that was opened in a chat window to a normal one.
 ---@param tab integer
 ---@param layout agentchat.Layout
@@ -19,23 +34,24 @@ local function move_out(tab, layout, kind)
   end
   local view = api.nvim_win_call(win, vim.fn.winsaveview)
   local entered = api.nvim_get_current_win() == win
-  layout.busy = true
-  api.nvim_win_set_buf(win, own)
-  layouts.dress(layout, kind)
   local other, other_kind = require("agentchat.chats").of_buffer(buf)
-  if other and other_kind == kind and other ~= chat then
-    layout.busy = false
+  local is_other_chat = other and other_kind == kind and other ~= chat
+  ---@type integer?
+  local target = layouts.while_busy(layout, function()
+    -- In this order: without 'hidden' a buffer in no window is unloaded, or refuses to leave its last one.
+    local beside = not is_other_chat and show_beside(tab, layout, buf) or nil
+    windows.put(win, own)
+    layouts.dress(layout, kind)
+    if beside then
+      layouts.recall_view(layout, kind)
+    end
+    return beside
+  end)
+  if other and is_other_chat then
     layouts.show(other, false)
     return
   end
-  layouts.recall_view(layout, kind)
-  local target = windows.normal(tab, { [layout.transcript] = true, [layout.prompt] = true })
-  if not target or not pcall(api.nvim_win_set_buf, target, buf) then
-    target = windows.keeping_views(tab, function()
-      return layouts.open_normal(layout, buf)
-    end)
-  end
-  layout.busy = false
+  ---@cast target integer
   api.nvim_win_call(target, function()
     vim.fn.winrestview(view)
   end)
@@ -80,6 +96,9 @@ local function on_closed(win)
     return
   end
   ---@cast kind "transcript"|"prompt"
+  if api.nvim_get_current_win() == win then
+    layouts.end_insert(layout)
+  end
   layouts.remember_view(layout, kind)
   local partner = kind == "prompt" and layout.transcript or layout.prompt
   local current = api.nvim_get_current_win()
@@ -106,9 +125,9 @@ local function on_quit()
   end
   layouts.remember_view(layout, "transcript")
   layouts.remember_view(layout, "prompt")
-  layout.busy = true
-  layouts.close_window(kind == "prompt" and layout.transcript or layout.prompt)
-  layout.busy = false
+  layouts.while_busy(layout, function()
+    layouts.close_window(kind == "prompt" and layout.transcript or layout.prompt)
+  end)
   vim.schedule(function()
     if layouts.get(tab) == layout and api.nvim_win_is_valid(win) then
       M.rescue()
@@ -154,7 +173,7 @@ function M.watch()
     callback = function()
       local layout = layouts.get(api.nvim_get_current_tabpage())
       if layout and not layout.busy then
-        layouts.note_width(layout)
+        layouts.resized(layout)
         layouts.fit_prompt(layout.chat)
       end
     end,

@@ -45,6 +45,24 @@ function M.keeping_views(tab, change)
   return result
 end
 
+--- Shows a buffer of ours in a window of ours, also when the user has fixed the buffer there ('winfixbuf').
+---@param win integer
+---@param buf integer
+function M.put(win, buf)
+  local fixed = { win = win, scope = "local" }
+  local is_fixed = api.nvim_get_option_value("winfixbuf", fixed)
+  if not is_fixed then
+    api.nvim_win_set_buf(win, buf)
+    return
+  end
+  api.nvim_set_option_value("winfixbuf", false, fixed)
+  local ok, reason = pcall(api.nvim_win_set_buf, win, buf)
+  api.nvim_set_option_value("winfixbuf", true, fixed)
+  if not ok then
+    error(reason, 0)
+  end
+end
+
 --- Closes windows without the equal sizes that 'equalalways' then gives the others. (Turning the option off does not
 --- help: turning it on again makes all windows equal.)
 ---@param tab integer

@@ -9,7 +9,7 @@ use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError};
 use super::prompt::PromptCapabilities;
 use super::quirks::Quirks;
-use super::state::{Connection, PendingCall, Phase, Session, State};
+use super::state::{Chat, Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
 
 /// The protocol version that we speak.
@@ -42,6 +42,7 @@ impl State {
                 sessions: HashMap::new(),
                 takes: PromptCapabilities::default(),
                 quirks: Quirks::default(),
+                failed_chats: Vec::new(),
                 early: Vec::new(),
             },
         );
@@ -128,7 +129,7 @@ impl State {
                 self.initialized(conn, protocol_version);
             }
             (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
-                self.session_created(conn, chat, &session, modes, chosen);
+                self.session_created((conn, call), chat, &session, modes, chosen);
             }
             (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason, tokens })) => {
                 self.turn_ended(chat, turn, &stop_reason, tokens);
@@ -137,7 +138,7 @@ impl State {
                 let problem = unexpected(result);
                 self.fail_connection(conn, &format!("refused `initialize`: {problem}"));
             }
-            (PendingCall::NewSession(chat), result) => self.session_refused(chat, &unexpected(result)),
+            (PendingCall::NewSession(chat), result) => self.session_refused(conn, call, chat, &unexpected(result)),
             (PendingCall::Prompt(chat, turn), result) => self.prompt_failed(chat, turn, &unexpected(result)),
         }
     }
@@ -177,8 +178,12 @@ impl State {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let reason = format!("{} {problem}. `:AgentChat restart` tries again.", connection.agent);
         self.stop_connection(conn);
-        for chat in self.chats_of(conn) {
+        let chats = self.chats_of(conn);
+        for &chat in &chats {
             self.fail_chat(chat, reason.clone());
+        }
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.failed_chats = chats;
         }
     }
 
@@ -198,13 +203,21 @@ impl State {
         let Some(connection) = self.connections.remove(&conn) else { return };
         self.effects.push(Effect::ClearTimer(TimerKey::Initialize(conn)));
         for request in self.open.drop_connection(conn) {
-            self.file_work.remove(&request);
+            self.forget_file_work(request);
             self.withdraw_permission(request);
         }
+        let agent = connection.agent;
         if connection.phase == Phase::Stopping {
+            if let Departure::Ended { stderr, .. } = departure
+                && !stderr.is_empty()
+            {
+                for chat in connection.failed_chats {
+                    let text = format!("Last words of that {agent} on standard error:\n{}", stderr.join("\n"));
+                    self.note(chat, Severity::Error, text);
+                }
+            }
             return;
         }
-        let agent = connection.agent;
         let (reason, stderr) = match departure {
             Departure::NotStarted(problem) => {
                 (format!("{agent} could not be started: {problem} `:AgentChat restart` tries again."), &[][..])
@@ -246,7 +259,8 @@ impl State {
     /// `session/new`; where only one chat waits for that answer, it is the one.
     fn chat_asking(&self, conn: ConnId, session: &SessionId) -> Option<ChatId> {
         self.chat_of(conn, session).or_else(|| {
-            let mut waiting = self.chats.iter().filter(|(_, chat)| chat.session == Session::Creating(conn));
+            let is_waiting = |chat: &Chat| matches!(chat.session, Session::Creating(of, _) if of == conn);
+            let mut waiting = self.chats.iter().filter(|(_, chat)| is_waiting(chat));
             match (waiting.next(), waiting.next()) {
                 (Some((chat, _)), None) => Some(*chat),
                 _ => None,
@@ -254,7 +268,7 @@ impl State {
         })
     }
 
-    fn is_cancelling(&self, chat: ChatId) -> bool {
+    pub(super) fn is_cancelling(&self, chat: ChatId) -> bool {
         self.chats.get(&chat).and_then(|chat| chat.turn.as_ref()).is_some_and(|turn| turn.cancelling)
     }
 

@@ -95,8 +95,8 @@ pub enum Show {
     Status(ChatId, Box<Status>),
     /// All open permission requests, oldest first.
     Permissions(Vec<PermissionView>),
-    /// The prompts that wait: id and first line, oldest first.
-    Queued(ChatId, Vec<(PromptId, String)>),
+    /// The prompts that wait: id and first line, oldest first; and the newest prompt that the chat was given at all.
+    Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.
     TakenBack(ChatId, PromptId, String),
     /// The agent's commands in this chat.
@@ -127,7 +127,7 @@ pub enum UserEvent {
     TurnStart(ChatId),
     /// A turn is over; the stop reason.
     TurnEnd(ChatId, String),
-    /// A tool call is new or changed: id, status.
+    /// A tool call is new, or its status another one: id, status.
     ToolCall(ChatId, String, String),
     /// A permission request is open.
     Permission(ChatId, OpenId),

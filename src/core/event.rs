@@ -105,4 +105,6 @@ pub enum TimerKey {
     NewSession(ChatId),
     /// The cancelled turn of this chat is due to end.
     CancelGrace(ChatId),
+    /// A file operation takes so long that the user should know what the agent waits for.
+    FileWait(OpenId),
 }

@@ -48,6 +48,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
+        Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
     }
     state.show_touched();
     std::mem::take(&mut state.effects)

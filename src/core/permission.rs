@@ -1,10 +1,10 @@
 //! Permission requests: the agent's own, and ours for what an agent does without asking.
 
 use super::effect::{Effect, FileJob, ReadRange, Show, UserEvent};
-use super::ids::{ChatId, OpenId};
+use super::ids::{ChatId, OpenId, TurnId};
 use super::message::{PermissionOption, Reply, RpcError};
 use super::state::State;
-use super::tool_call::{ToolCall, ToolCallPatch};
+use super::tool_call::{ToolCall, ToolCallPatch, ToolContent};
 use super::transcript::{Entry, Severity};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(super) struct Permission {
     pub(super) request: OpenId,
     pub(super) chat: ChatId,
+    /// The turn that it came in; an agent may ask outside of one, too.
+    turn: Option<TurnId>,
     subject: Subject,
     options: Vec<PermissionOption>,
 }
@@ -72,7 +74,8 @@ impl State {
     ) {
         let id = tool.id.clone();
         self.update_tool(chat_id, tool, false);
-        self.show_permission(Permission { request, chat: chat_id, subject: Subject::Tool(id), options });
+        let turn = self.turn_of(chat_id);
+        self.show_permission(Permission { request, chat: chat_id, turn, subject: Subject::Tool(id), options });
     }
 
     /// We ask the user: the agent wants a file outside of the project.
@@ -84,6 +87,9 @@ impl State {
         let mut described = ToolCall::new(String::new(), self.now);
         described.title = format!("{verb} outside of the project: {}", resolved.display());
         described.kind = kind.into();
+        if let FileWork::Write(content) = work {
+            described.content.push(ToolContent::Text(content.clone()));
+        }
         let option =
             |id: &str, name: &str, kind: &str| PermissionOption { id: id.into(), name: name.into(), kind: kind.into() };
         let options =
@@ -91,7 +97,12 @@ impl State {
         let request = job.request;
         let job = FileJob { confined_to: None, ..job };
         let subject = Subject::Gate { described: Box::new(described), job };
-        self.show_permission(Permission { request, chat, subject, options });
+        let turn = self.turn_of(chat);
+        self.show_permission(Permission { request, chat, turn, subject, options });
+    }
+
+    fn turn_of(&self, chat: ChatId) -> Option<TurnId> {
+        Some(self.chats.get(&chat)?.turn.as_ref()?.id)
     }
 
     fn show_permission(&mut self, permission: Permission) {
@@ -146,6 +157,11 @@ impl State {
         self.drop_permissions(|permission| permission.chat == chat, true);
     }
 
+    /// Answers what was asked in a turn, which is over.
+    pub(super) fn cancel_permissions_of_turn(&mut self, turn: TurnId) {
+        self.drop_permissions(|permission| permission.turn == Some(turn), true);
+    }
+
     /// A call came to its end while the user was still asked about it.
     pub(super) fn settle_permissions_of_tool(&mut self, chat: ChatId, tool: &str) {
         self.drop_permissions(
@@ -174,7 +190,10 @@ impl State {
                     permission.request,
                     match permission.subject {
                         Subject::Tool(_) => Reply::Cancelled,
-                        Subject::Gate { .. } => Reply::Error(refused()),
+                        Subject::Gate { .. } => Reply::Error(RpcError::new(
+                            RpcError::CANCELLED,
+                            "The user is not asked about that file any more",
+                        )),
                     },
                 );
             }

@@ -22,12 +22,17 @@ impl State {
             self.warn("That chat is closed; `:AgentChat open` opens a new one.");
             return;
         };
+        // A prompt is a wish to talk: start what is not there. A restart takes back what was queued before, but not this.
+        let has_failed = matches!(chat.session, Session::Failed(_));
+        if has_failed {
+            self.restart(id);
+        }
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        chat.newest = chat.newest.max(Some(prompt));
         chat.queue.push_back(Prompt { id: prompt, parts });
         match chat.session {
-            // A prompt is a wish to talk: start what is not there.
             Session::None => self.start_session(id),
-            Session::Failed(_) => self.restart(id),
-            Session::Waiting(_) | Session::Creating(_) => {}
+            Session::Failed(_) | Session::Waiting(_) | Session::Creating(..) => {}
             Session::Ready(..) => self.send_next_prompt(id),
         }
         self.show_queue(id);
@@ -47,7 +52,7 @@ impl State {
     }
 
     /// Gives all prompts that wait back to the user.
-    fn take_back_all(&mut self, id: ChatId) {
+    pub(super) fn take_back_all(&mut self, id: ChatId) {
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let queue = std::mem::take(&mut chat.queue);
         if queue.is_empty() {
@@ -70,7 +75,8 @@ impl State {
                 (queued.id, first.unwrap_or_default().to_owned())
             })
             .collect();
-        self.emit(Show::Queued(id, queue));
+        let newest = chat.newest;
+        self.emit(Show::Queued(id, queue, newest));
         self.touch(id);
     }
 
@@ -168,6 +174,7 @@ impl State {
         for tool in turn.unfinished {
             self.settle_tool(id, &tool, status.clone());
         }
+        self.cancel_permissions_of_turn(turn.id);
         self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
         self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
@@ -187,7 +194,7 @@ impl State {
                 self.take_back_all(id);
                 self.note(id, Severity::Info, "Cancelled before it was sent; the text is back in the prompt.");
             }
-            (None, Session::Waiting(_) | Session::Creating(_)) => self.cancel_start(id),
+            (None, Session::Waiting(_) | Session::Creating(..)) => self.cancel_start(id),
             // An agent may ask outside of a turn too.
             (None, Session::Ready(conn, session)) if self.is_asked(id) => {
                 let (conn, session) = (*conn, session.clone());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::config::duration_text;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::TimerKey;
-use super::ids::{ChatId, ConnId, SessionId};
+use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentNotice, Choices, Reply, RpcError, Update};
 use super::state::{Chat, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
@@ -42,24 +42,25 @@ impl State {
 
     pub(super) fn create_session(&mut self, id: ChatId, conn: ConnId) {
         self.touch(id);
-        let Some(chat) = self.chats.get_mut(&id) else { return };
-        chat.session = Session::Creating(conn);
-        let cwd = chat.cwd.clone();
-        self.call(conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd });
+        let Some(cwd) = self.chats.get(&id).map(|chat| chat.cwd.clone()) else { return };
+        let call = self.call(conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd });
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.session = Session::Creating(conn, call);
+        }
         let due = self.now.plus(self.config.timeouts.session_new);
         self.effects.push(Effect::SetTimer(TimerKey::NewSession(id), due));
     }
 
     pub(super) fn session_created(
         &mut self,
-        conn: ConnId,
+        (conn, call): (ConnId, CallId),
         id: ChatId,
         session: &SessionId,
         modes: Vec<(String, String)>,
         chosen: Choices,
     ) {
         // The start was cancelled, or the chat closed, while the agent worked on it.
-        let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn));
+        let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn, call));
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let (early, other): (Vec<(SessionId, Update)>, Vec<_>) =
             std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| of == session);
@@ -84,8 +85,8 @@ impl State {
         self.send_next_prompt(id);
     }
 
-    pub(super) fn session_refused(&mut self, id: ChatId, error: &RpcError) {
-        let wanted = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(_)));
+    pub(super) fn session_refused(&mut self, conn: ConnId, call: CallId, id: ChatId, error: &RpcError) {
+        let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn, call));
         if wanted {
             let hint = sign_in_hint(error);
             self.fail_session(id, &format!("could not create a session: {error}.{hint}"));
@@ -93,7 +94,7 @@ impl State {
     }
 
     pub(super) fn new_session_is_late(&mut self, id: ChatId) {
-        let waiting = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(_)));
+        let waiting = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(..)));
         if waiting {
             let limit = duration_text(self.config.timeouts.session_new);
             self.fail_session(id, &format!("did not answer `session/new` within {limit}."));
@@ -109,6 +110,9 @@ impl State {
             if let Some(conn) = conn
                 && self.chats_of(conn).is_empty()
             {
+                if let Some(connection) = self.connections.get_mut(&conn) {
+                    connection.failed_chats.push(id);
+                }
                 self.stop_connection(conn);
             }
         }
@@ -165,18 +169,30 @@ impl State {
         };
         for id in chats {
             self.end_turn(id, "cancelled");
-            let had_session = self.chats.get(&id).is_some_and(|chat| !chat.transcript.entries().is_empty());
             self.leave_session(id);
             self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
-            if had_session {
-                self.note(
-                    id,
-                    Severity::Info,
-                    "The agent is started anew: it does not know what was said above this line.",
-                );
-            }
+            self.forget_talk(id);
             self.start_session(id);
         }
+    }
+
+    /// The talk of a session is over: the next one begins without knowing of it. What waits to be sent was written for an
+    /// agent that does, so the user gets it back.
+    fn forget_talk(&mut self, id: ChatId) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let talked = chat.transcript.has_talk();
+        chat.transcript.begin_session();
+        if !talked {
+            return;
+        }
+        let text = "The agent is started anew: it does not know what was said above this line.";
+        let text = if chat.queue.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{text} What was queued is back in the prompt.")
+        };
+        self.take_back_all(id);
+        self.note(id, Severity::Info, text);
     }
 
     /// The chat's buffers are gone: so is its session, and with the last one the agent's process.

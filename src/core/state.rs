@@ -41,6 +41,8 @@ pub(super) struct Chat {
     pub(super) session: Session,
     pub(super) transcript: Transcript,
     pub(super) queue: VecDeque<Prompt>,
+    /// The newest prompt that came, whatever became of it.
+    pub(super) newest: Option<PromptId>,
     /// The prompt at the head of the queue whose mentions are being looked up.
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
@@ -61,8 +63,8 @@ pub(super) enum Session {
     None,
     /// The agent's process is not ready.
     Waiting(ConnId),
-    /// `session/new` was sent.
-    Creating(ConnId),
+    /// `session/new` was sent, and this is the call.
+    Creating(ConnId, CallId),
     /// Ready.
     Ready(ConnId, SessionId),
     /// It failed, and why.
@@ -73,7 +75,7 @@ impl Session {
     /// The connection, while there is one.
     pub(super) const fn conn(&self) -> Option<ConnId> {
         match self {
-            Self::Waiting(conn) | Self::Creating(conn) | Self::Ready(conn, _) => Some(*conn),
+            Self::Waiting(conn) | Self::Creating(conn, _) | Self::Ready(conn, _) => Some(*conn),
             Self::None | Self::Failed(_) => None,
         }
     }
@@ -108,6 +110,8 @@ pub(super) struct Connection {
     pub(super) takes: PromptCapabilities,
     /// What is known to be peculiar about the agent.
     pub(super) quirks: Quirks,
+    /// Chats that failed because of it; they are told its last words once it has ended.
+    pub(super) failed_chats: Vec<ChatId>,
     /// Updates for sessions that the agent has not announced yet.
     pub(super) early: Vec<(SessionId, Update)>,
 }
@@ -178,18 +182,19 @@ impl State {
     }
 
     /// Sends a request, and remembers what it is for.
-    pub(super) fn call(&mut self, conn: ConnId, purpose: PendingCall, call: AgentCall) {
+    pub(super) fn call(&mut self, conn: ConnId, purpose: PendingCall, call: AgentCall) -> CallId {
         self.next_call += 1;
         let id = CallId(self.next_call);
         if let Some(connection) = self.connections.get_mut(&conn) {
             connection.calls.insert(id, purpose);
             self.effects.push(Effect::Call(conn, id, call));
         }
+        id
     }
 
     /// Answers an open request. A second answer is impossible: the token is gone then.
     pub(super) fn reply(&mut self, request: OpenId, reply: Reply) {
-        self.file_work.remove(&request);
+        self.forget_file_work(request);
         if let Some(token) = self.open.close(request) {
             self.effects.push(Effect::Reply(token, reply));
         }
@@ -226,7 +231,7 @@ impl State {
             (Session::Failed(error), _) => (ChatState::Failed, None, Some(error.clone())),
             (Session::None, _) => (ChatState::Stopped, None, None),
             (Session::Waiting(conn), _) => (ChatState::Starting, Some(self.start_phase(*conn)), None),
-            (Session::Creating(_), _) => (ChatState::Starting, Some("session"), None),
+            (Session::Creating(..), _) => (ChatState::Starting, Some("session"), None),
             (Session::Ready(..), None) => (ChatState::Idle, None, None),
             (Session::Ready(..), Some(Turn { cancelling: true, .. })) => (ChatState::Cancelling, None, None),
             (Session::Ready(..), Some(_)) => (ChatState::Running, None, None),
@@ -277,6 +282,7 @@ impl Chat {
             session: Session::None,
             transcript: Transcript::default(),
             queue: VecDeque::new(),
+            newest: None,
             gathering: None,
             turn: None,
             title: None,

@@ -1,5 +1,6 @@
 //! A tool call as the core keeps it, and how an update changes it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::ids::Millis;
@@ -157,6 +158,15 @@ impl ToolCall {
     pub fn set_status(&mut self, status: ToolStatus, now: Millis) {
         self.ended = if status.is_final() { self.ended.or(Some(now)) } else { None };
         self.status = status;
+    }
+
+    /// Whether the call says that it is about this file.
+    pub fn concerns(&self, path: &Path) -> bool {
+        let is_changed = |content: &ToolContent| match content {
+            ToolContent::Diff { path: changed, .. } => Path::new(changed) == path,
+            _ => false,
+        };
+        self.locations.iter().any(|location| Path::new(&location.path) == path) || self.content.iter().any(is_changed)
     }
 
     /// The command line of an `execute` call, when the agent sent it only among the raw arguments.

@@ -107,6 +107,8 @@ pub struct Transcript {
     plan: Option<EntryIndex>,
     /// Where the running turn begins.
     turn_start: EntryIndex,
+    /// Where the session begins.
+    session_start: EntryIndex,
 }
 
 impl Transcript {
@@ -233,6 +235,20 @@ impl Transcript {
         self.messages.clear();
         self.tools.clear();
         self.last_message = None;
+        self.session_start = self.entries.len();
+    }
+
+    /// Whether anything was said or done in the session.
+    pub fn has_talk(&self) -> bool {
+        self.entries[self.session_start..].iter().any(|entry| !matches!(entry, Entry::Notice(..)))
+    }
+
+    /// The tool calls of the running turn, or since the last one.
+    pub fn tools_of_turn(&self) -> impl Iterator<Item = &ToolCall> {
+        self.entries[self.turn_start..].iter().filter_map(|entry| match entry {
+            Entry::Tool(call) => Some(&**call),
+            _ => None,
+        })
     }
 }
 

@@ -64,7 +64,7 @@ impl State {
     /// Some agents report on a session before they have announced it by answering `session/new`.
     fn keep_early(&mut self, conn: ConnId, session: SessionId, update: Update) {
         // Of a session that nobody waits for, such as one whose chat was closed, nothing is wanted any more.
-        let is_awaited = self.chats.values().any(|chat| chat.session == Session::Creating(conn));
+        let is_awaited = self.chats.values().any(|chat| matches!(chat.session, Session::Creating(of, _) if of == conn));
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if !is_awaited {
             connection.early.clear();
@@ -78,8 +78,9 @@ impl State {
         let now = self.now;
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let tool_id = patch.id.clone();
-        let known = !(is_new && chat.transcript.is_tool_of_earlier_turn(&tool_id));
-        let change = if known && chat.transcript.tool(&tool_id).is_some() {
+        let is_other = is_new && chat.transcript.is_tool_of_earlier_turn(&tool_id);
+        let before = chat.transcript.tool(&tool_id).filter(|_| !is_other).map(|call| call.status.clone());
+        let change = if before.is_some() {
             chat.transcript.update_tool(&tool_id, |call| call.apply(patch, now))
         } else {
             let mut call = ToolCall::new(tool_id.clone(), now);
@@ -99,7 +100,9 @@ impl State {
             }
         }
         self.transcript_changed(id, change);
-        self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));
+        if before.as_ref() != Some(&status) {
+            self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));
+        }
         if self.is_asked_about(id, &tool_id) {
             if status.is_final() {
                 self.settle_permissions_of_tool(id, &tool_id);

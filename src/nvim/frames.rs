@@ -3,7 +3,7 @@
 //! What changes while a frame is in flight is coalesced: only the last status counts, and a message's text is taken from
 //! where the buffer is. The size of a frame follows how fast Neovim acknowledges, so that no key waits for one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use rmpv::Value;
 
 use super::incoming::{array, get, integer};
 use super::wire;
-use crate::core::effect::{Show, UserEvent};
+use crate::core::effect::{MessageLevel, Show, UserEvent};
 use crate::core::ids::{ChatId, Millis, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
@@ -33,14 +33,24 @@ const CALM_INTERVAL: u64 = 50;
 const BUSY_INTERVAL: u64 = 1;
 /// Longest wait after frames that failed in a row.
 const MAX_BACKOFF: u64 = 10_000;
+/// Events of a frame. Each may run autocommands of the user.
+const MAX_EVENTS: usize = 200;
 
 /// All that waits to be shown.
 #[derive(Debug)]
 pub struct Frames {
     chats: BTreeMap<ChatId, Chat>,
     permissions: Option<Vec<PermissionView>>,
-    /// Events and messages that do not wait for rows, in order.
-    others: VecDeque<Value>,
+    /// Texts that go back to the user, and messages: they wait for nothing.
+    urgent: VecDeque<Value>,
+    /// In order.
+    events: VecDeque<WaitingEvent>,
+    /// The last status of those tool calls.
+    calls: HashMap<(ChatId, String), String>,
+    /// What was in a frame that failed, besides rows.
+    again: Vec<Value>,
+    /// The chat whose rows came last in a frame: the next one begins with the chat after it, so that none starves another.
+    served: Option<ChatId>,
     inspections: VecDeque<Inspection>,
     in_flight: Option<InFlight>,
     budget: usize,
@@ -49,17 +59,50 @@ pub struct Frames {
     failures: u32,
 }
 
+/// An event that was not told yet.
+#[derive(Debug)]
+enum WaitingEvent {
+    Event(Value),
+    /// That of a tool call in a flood of them: its status may change until it is told.
+    ToolCall(ChatId, String),
+}
+
 #[derive(Debug)]
 struct Chat {
     cwd: PathBuf,
     view: TranscriptView,
     /// The buffer's `changedtick` after our last edit.
     tick: u64,
+    /// How often in a row its rows did not fit its buffer.
+    stale: u32,
+    /// No rows are sent before.
+    not_before: Millis,
     status: Option<Status>,
-    queued: Option<Vec<(PromptId, String)>>,
+    queue: Queue,
     commands: Option<Vec<AgentCommand>>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
-    after_rows: VecDeque<Value>,
+    after_rows: Vec<Value>,
+}
+
+/// The prompts that wait, and how much of that Neovim knows.
+#[derive(Debug, Default)]
+struct Queue {
+    prompts: Vec<PromptId>,
+    changed: bool,
+    /// The newest prompt that came.
+    newest: Option<PromptId>,
+    /// The newest one that was told to be in the buffer: Lua keeps the text of any later one, in case that we end.
+    told: Option<PromptId>,
+}
+
+impl Queue {
+    /// What Neovim is to be told, if anything.
+    fn take(&mut self, id: ChatId, rows_are_complete: bool) -> Option<Value> {
+        let told = if rows_are_complete { self.newest } else { self.told };
+        let is_news = std::mem::take(&mut self.changed) || told != self.told;
+        self.told = told;
+        is_news.then(|| wire::queued(id, &self.prompts, told))
+    }
 }
 
 /// What is known of a tool call, on its way to a window.
@@ -76,15 +119,31 @@ struct Inspection {
 struct InFlight {
     sent: Millis,
     full: bool,
+    /// All but rows, which are made anew when a frame failed.
+    items: Vec<Value>,
+}
+
+/// How long to wait after this many failures in a row.
+fn backoff(failures: u32) -> u64 {
+    (100 << failures.min(10)).min(MAX_BACKOFF)
 }
 
 impl Chat {
-    fn waits(&self) -> bool {
-        !self.view.is_clean()
-            || self.status.is_some()
-            || self.queued.is_some()
+    /// Whether the status may be told: that a turn is over is said after its text is there.
+    fn has_news(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| self.view.has_turn() || status.state != ChatState::Idle)
+    }
+
+    /// When something of it should be sent.
+    fn due(&self) -> Option<Millis> {
+        let is_told_now = self.has_news()
+            || self.queue.changed
             || self.commands.is_some()
-            || !self.after_rows.is_empty()
+            || (self.view.has_turn() && !self.after_rows.is_empty());
+        if is_told_now {
+            return Some(Millis::default());
+        }
+        (!self.view.is_clean()).then_some(self.not_before)
     }
 }
 
@@ -93,7 +152,11 @@ impl Default for Frames {
         Self {
             chats: BTreeMap::new(),
             permissions: None,
-            others: VecDeque::new(),
+            urgent: VecDeque::new(),
+            events: VecDeque::new(),
+            calls: HashMap::new(),
+            again: Vec::new(),
+            served: None,
             inspections: VecDeque::new(),
             in_flight: None,
             budget: FIRST_BUDGET,
@@ -110,16 +173,20 @@ impl Frames {
             view: TranscriptView::new(cwd.clone()),
             cwd,
             tick: 0,
+            stale: 0,
+            not_before: Millis::default(),
             status: None,
-            queued: None,
+            queue: Queue::default(),
             commands: None,
-            after_rows: VecDeque::new(),
+            after_rows: Vec::new(),
         });
     }
 
-    /// The chat is gone.
+    /// The chat is gone. That its turn is over need not wait for rows any more.
     pub fn forget(&mut self, chat: ChatId) {
-        self.chats.remove(&chat);
+        if let Some(chat) = self.chats.remove(&chat) {
+            self.events.extend(chat.after_rows.into_iter().map(WaitingEvent::Event));
+        }
     }
 
     /// The transcript of a chat changed.
@@ -144,8 +211,8 @@ impl Frames {
         }
     }
 
-    /// Something is to be shown besides rows.
-    pub fn show(&mut self, show: Show) {
+    /// Something is to be shown besides rows. `transcript` is that of a chat as it is now.
+    pub fn show<'a>(&mut self, show: Show, transcript: impl Fn(ChatId) -> Option<&'a Transcript>) {
         match show {
             Show::Status(chat, status) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
@@ -158,21 +225,46 @@ impl Frames {
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
-            Show::Queued(chat, prompts) => {
+            Show::Queued(chat, prompts, newest) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
-                    let lines: Vec<String> = prompts.iter().map(|(_, line)| line.clone()).collect();
+                    let (ids, lines): (Vec<PromptId>, Vec<String>) = prompts.into_iter().unzip();
                     chat.view.set_queued(&lines);
-                    chat.queued = Some(prompts);
+                    chat.queue = Queue { prompts: ids, changed: true, newest, ..chat.queue };
                 }
             }
-            Show::UserEvent(UserEvent::TurnEnd(chat, _)) if self.chats.contains_key(&chat) => {
-                if let (Some(chat), Some(item)) = (self.chats.get_mut(&chat), wire::item(&show)) {
-                    chat.view.end_turn();
-                    chat.after_rows.push_back(item);
+            Show::UserEvent(UserEvent::TurnEnd(id, _)) if self.chats.contains_key(&id) => {
+                if let (Some(chat), Some(item)) = (self.chats.get_mut(&id), wire::item(&show)) {
+                    if let Some(transcript) = transcript(id) {
+                        chat.view.end_turn(transcript);
+                    }
+                    chat.after_rows.push(item);
                 }
             }
-            Show::TakenBack(..) | Show::UserEvent(_) | Show::Message(..) => self.others.extend(wire::item(&show)),
+            Show::UserEvent(UserEvent::ToolCall(chat, id, status)) => {
+                self.call_changed(chat, id, status);
+            }
+            Show::UserEvent(_) => self.events.extend(wire::item(&show).map(WaitingEvent::Event)),
+            Show::TakenBack(..) | Show::Message(..) => self.urgent.extend(wire::item(&show)),
         }
+    }
+
+    /// Every status of a call is told, unless there are more than Neovim gets to: then the last one counts.
+    fn call_changed(&mut self, chat: ChatId, id: String, status: String) {
+        let key = (chat, id);
+        if let Some(waiting) = self.calls.get_mut(&key) {
+            *waiting = status;
+        } else if self.events.len() < MAX_EVENTS {
+            let event = UserEvent::ToolCall(chat, key.1, status);
+            self.events.extend(wire::item(&Show::UserEvent(event)).map(WaitingEvent::Event));
+        } else {
+            self.calls.insert(key.clone(), status);
+            self.events.push_back(WaitingEvent::ToolCall(chat, key.1));
+        }
+    }
+
+    /// A message for the user.
+    pub fn tell(&mut self, level: MessageLevel, text: String) {
+        self.urgent.extend(wire::item(&Show::Message(level, text)));
     }
 
     /// All that is known of a tool call is to be shown.
@@ -205,47 +297,55 @@ impl Frames {
     /// When a frame should be sent: `None` if there is nothing to send, or one is in flight. What somebody looks at does
     /// not wait.
     pub fn due(&self) -> Option<Millis> {
-        if self.in_flight.is_none() && self.failures == 0 && self.chats.values().any(|chat| chat.view.is_seen()) {
+        if self.in_flight.is_some() {
+            return None;
+        }
+        let is_seen = |chat: &Chat| chat.view.is_seen() && chat.stale == 0;
+        if self.failures == 0 && self.chats.values().any(is_seen) {
             return Some(Millis::default());
         }
         let waits = self.permissions.is_some()
-            || !self.others.is_empty()
-            || !self.inspections.is_empty()
-            || self.chats.values().any(Chat::waits);
-        (waits && self.in_flight.is_none()).then_some(self.not_before)
+            || !self.urgent.is_empty()
+            || !self.events.is_empty()
+            || !self.again.is_empty()
+            || !self.inspections.is_empty();
+        let others = waits.then_some(Millis::default());
+        let due = others.into_iter().chain(self.chats.values().filter_map(Chat::due)).min();
+        due.map(|due| due.max(self.not_before))
     }
 
     /// The items of the next frame, which is in flight from now on. Call it when it is [`due`](Self::due).
     pub fn take<'a>(&mut self, transcript: impl Fn(ChatId) -> Option<&'a Transcript>, now: Millis) -> Vec<Value> {
-        let mut items = Vec::new();
+        let mut items = std::mem::take(&mut self.again);
+        items.extend(self.urgent.drain(..));
+        let mut rows = Vec::new();
         let mut left = self.budget;
-        for (&id, chat) in &mut self.chats {
+        for id in self.in_turn() {
+            let Some(chat) = self.chats.get_mut(&id) else { continue };
             if left > 0
                 && !chat.view.is_clean()
+                && chat.not_before <= now
                 && let Some(transcript) = transcript(id)
             {
                 let ops = chat.view.take(transcript, left);
                 let marks = chat.view.take_marks(transcript);
                 left = left.saturating_sub(ops.iter().map(cost).sum());
                 if !ops.is_empty() || !marks.is_empty() {
-                    items.push(wire::rows(id, chat.tick, ops, marks));
+                    self.served = Some(id);
+                    rows.push(wire::rows(id, chat.tick, ops, marks));
                 }
             }
-            let is_shown = chat.view.is_clean();
-            let is_urgent = chat.status.as_ref().is_some_and(|status| status.state != ChatState::Idle);
-            if (is_shown || is_urgent)
+            if chat.has_news()
                 && let Some(status) = chat.status.take()
             {
                 items.push(wire::status(id, &status));
             }
-            if let Some(prompts) = chat.queued.take() {
-                items.push(wire::queued(id, &prompts));
-            }
+            items.extend(chat.queue.take(id, chat.view.is_clean()));
             if let Some(commands) = chat.commands.take() {
                 items.push(wire::commands(id, &commands));
             }
-            if is_shown {
-                items.extend(chat.after_rows.drain(..));
+            if chat.view.has_turn() {
+                self.events.extend(chat.after_rows.drain(..).map(WaitingEvent::Event));
             }
         }
         // The user waits for it, but a flood of rows must not starve it, nor it the rows.
@@ -255,9 +355,32 @@ impl Frames {
             let cwd_of = |chat| self.chats.get(&chat).map(|chat: &Chat| chat.cwd.clone()).unwrap_or_default();
             items.push(wire::permissions(&views, cwd_of));
         }
-        items.extend(self.others.drain(..));
-        self.in_flight = Some(InFlight { sent: now, full: left == 0 });
-        items
+        items.extend(self.take_events());
+        let full = left == 0 || !self.events.is_empty();
+        rows.extend(items.iter().cloned());
+        self.in_flight = Some(InFlight { sent: now, full, items });
+        rows
+    }
+
+    /// All chats, those that did not have their turn in the last frame first.
+    fn in_turn(&self) -> Vec<ChatId> {
+        let mut ids: Vec<ChatId> = self.chats.keys().copied().collect();
+        let first = ids.partition_point(|&id| self.served.is_some_and(|served| id <= served));
+        ids.rotate_left(first);
+        ids
+    }
+
+    fn take_events(&mut self) -> Vec<Value> {
+        let count = self.events.len().min(MAX_EVENTS);
+        let calls = &mut self.calls;
+        let told = self.events.drain(..count).filter_map(|event| match event {
+            WaitingEvent::Event(item) => Some(item),
+            WaitingEvent::ToolCall(chat, id) => {
+                let (key, status) = calls.remove_entry(&(chat, id))?;
+                wire::item(&Show::UserEvent(UserEvent::ToolCall(chat, key.1, status)))
+            }
+        });
+        told.collect()
     }
 
     /// Neovim answered the frame.
@@ -273,19 +396,26 @@ impl Frames {
         self.not_before = if frame.full { now.plus(BUSY_INTERVAL) } else { frame.sent.plus(CALM_INTERVAL) };
         for (&id, chat) in &mut self.chats {
             let tick = get(answer, "ticks").and_then(|ticks| integer(ticks, &id.to_string()));
-            chat.tick = tick.unwrap_or(chat.tick);
+            if let Some(tick) = tick {
+                (chat.tick, chat.stale) = (tick, 0);
+            }
         }
-        for stale in array(answer, "stale").iter().filter_map(Value::as_u64) {
-            self.resync(ChatId(stale));
+        for id in array(answer, "stale").iter().filter_map(Value::as_u64).map(ChatId) {
+            self.resync(id);
+            // Somebody changed the buffer: the rows come at once. If they do not get in then, later each time.
+            if let Some(chat) = self.chats.get_mut(&id) {
+                chat.not_before = if chat.stale == 0 { now } else { now.plus(backoff(chat.stale - 1)) };
+                chat.stale += 1;
+            }
         }
     }
 
     /// Neovim could not apply the frame. Everything is sent anew, later each time; returns whether this is the first
     /// failure in a row, which is worth telling.
     pub fn failed(&mut self, now: Millis) -> bool {
-        self.in_flight = None;
+        self.again = self.in_flight.take().map(|frame| frame.items).unwrap_or_default();
         let first = self.failures == 0;
-        self.not_before = now.plus((100 << self.failures.min(10)).min(MAX_BACKOFF));
+        self.not_before = now.plus(backoff(self.failures));
         self.failures += 1;
         let chats: Vec<ChatId> = self.chats.keys().copied().collect();
         for chat in chats {
@@ -303,3 +433,6 @@ fn cost(op: &crate::view::Op) -> usize {
         Op::Mark { .. } | Op::Highlight { .. } | Op::Pad { .. } | Op::Code { .. } | Op::Unmark { .. } => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,11 @@ use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
-use crate::view::{Mark, Op, permission};
+use crate::view::{Mark, Op, permission, short_line};
 use std::path::Path;
+
+/// Ways to answer a request that are shown. Agents have three or four.
+const OPTIONS: usize = 100;
 
 /// A map with names for keys.
 pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Value {
@@ -84,7 +87,11 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         map([("used", usage.used.into()), ("size", usage.size.into()), ("cost", cost)])
     });
     let plan = status.plan.as_ref().map_or(Value::Nil, |plan| {
-        map([("done", number(plan.done)), ("total", number(plan.total)), ("step", optional(plan.step.as_deref()))])
+        map([
+            ("done", number(plan.done)),
+            ("total", number(plan.total)),
+            ("step", optional(plan.step.as_deref().map(short_line))),
+        ])
     });
     let takes = status.takes.map_or(Value::Nil, |takes| {
         map([("image", takes.image.into()), ("embedded_context", takes.embedded_context.into())])
@@ -94,7 +101,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("phase", optional(status.phase)),
         ("agent", text(status.agent.as_str())),
         ("session_id", optional(status.session.as_ref().map(ToString::to_string))),
-        ("title", optional(status.title.as_deref())),
+        ("title", optional(status.title.as_deref().map(short_line))),
         ("mode", optional(status.mode.as_deref())),
         ("model", optional(status.model.as_deref())),
         ("usage", usage),
@@ -114,14 +121,19 @@ pub(super) fn permissions(views: &[PermissionView], cwd_of: impl Fn(ChatId) -> s
 }
 
 fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
-    let detail = permission::detail(&view.tool, cwd).into_iter().map(Value::from).collect();
+    let mut detail = permission::detail(&view.tool, cwd);
+    if view.options.len() > OPTIONS {
+        detail.push(format!("… {} more ways to answer", view.options.len() - OPTIONS));
+    }
+    let detail = detail.into_iter().map(Value::from).collect();
     let options = view
         .options
         .iter()
+        .take(OPTIONS)
         .map(|option| {
             map([
                 ("id", text(option.id.as_str())),
-                ("name", text(option.name.as_str())),
+                ("name", text(short_line(&option.name))),
                 ("kind", text(option.kind.as_str())),
             ])
         })
@@ -137,10 +149,10 @@ fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
     ])
 }
 
-/// The ids of the prompts that wait.
-pub(super) fn queued(chat: ChatId, prompts: &[(PromptId, String)]) -> Value {
-    let ids = prompts.iter().map(|(id, _)| id.0.into()).collect();
-    Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids)])
+/// The ids of the prompts that wait, and the newest one that is waiting, in the transcript or given back; 0 if none is.
+pub(super) fn queued(chat: ChatId, prompts: &[PromptId], shown: Option<PromptId>) -> Value {
+    let ids = prompts.iter().map(|id| id.0.into()).collect();
+    Value::Array(vec!["queued".into(), chat.0.into(), Value::Array(ids), shown.map_or(0, |id| id.0).into()])
 }
 
 /// The agent's commands.

@@ -11,6 +11,8 @@ use crate::core::transcript::{PlanStatus, PlanStep, Severity};
 const OPEN_LINES: usize = 12;
 /// Rows of a card. A call may bring millions of lines, which nobody reads in a chat.
 const CARD_ROWS: usize = 2_000;
+/// Steps of a plan that are shown.
+const PLAN_STEPS: usize = 200;
 /// Lines of a command that a card shows.
 const COMMAND_LINES: usize = 12;
 /// Lines of a notice, such as an agent's error text.
@@ -65,6 +67,11 @@ pub(super) fn tool(call: &ToolCall, cwd: &Path, diffs: &mut DiffCache) -> Card {
     card.rows.extend(locations(&call.locations, &title, cwd));
     let is_final = call.status.is_final();
     for (nth, content) in call.content.iter().enumerate() {
+        if card.rows.len() >= CARD_ROWS {
+            let left = call.content.len() - nth;
+            card.rows.push(Row::of(format!("  │ … {left} more results, K shows them"), "AgentChatDim"));
+            break;
+        }
         card.add(content, is_final, || match content {
             ToolContent::Diff { path, old, new } => Some(diffs.lines(nth, path, old.as_ref(), new, cwd)),
             _ => None,
@@ -188,11 +195,16 @@ impl Card {
     }
 }
 
-/// The plan, whole.
+/// The plan; of a very long one the beginning, or what is around the step that is being worked on.
 pub(super) fn plan(steps: &[PlanStep]) -> Vec<Row> {
     let done = steps.iter().filter(|step| step.status == PlanStatus::Completed).count();
     let mut rows = vec![Row::of(format!("Plan  {done}/{}", steps.len()), "AgentChatPlan")];
-    rows.extend(steps.iter().map(|step| {
+    let current = steps.iter().position(|step| step.status == PlanStatus::InProgress).unwrap_or_default();
+    let last_first = steps.len().saturating_sub(PLAN_STEPS);
+    let first = if current < PLAN_STEPS { 0 } else { (current - PLAN_STEPS / 2).min(last_first) };
+    let more = |count: usize, what| Row::of(format!("  … {count} {what} steps"), "AgentChatDim");
+    rows.extend((first > 0).then(|| more(first, "earlier")));
+    rows.extend(steps.iter().skip(first).take(PLAN_STEPS).map(|step| {
         let (sign, group) = match step.status {
             PlanStatus::Pending => ("○", "AgentChatPlan"),
             PlanStatus::InProgress => ("▸", "AgentChatToolRunning"),
@@ -200,6 +212,8 @@ pub(super) fn plan(steps: &[PlanStep]) -> Vec<Row> {
         };
         Row::of(format!("  {sign} {}", one_line(&step.content)), group)
     }));
+    let left = steps.len().saturating_sub(first + PLAN_STEPS);
+    rows.extend((left > 0).then(|| more(left, "more")));
     rows
 }
 
@@ -232,5 +246,38 @@ pub(super) fn relative(path: &str, cwd: &Path) -> String {
     match Path::new(path).strip_prefix(cwd) {
         Ok(inside) if !inside.as_os_str().is_empty() => inside.display().to_string(),
         _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::ids::Millis;
+
+    fn texts(rows: &[Row]) -> Vec<&str> {
+        rows.iter().map(|row| row.text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_plan_without_end_is_shown_around_the_step_that_is_being_worked_on() {
+        let step = |content: String| PlanStep { content, status: PlanStatus::Pending };
+        let mut steps: Vec<PlanStep> = (0..200_000).map(|n| step(format!("s{n}"))).collect();
+        let rows = plan(&steps);
+        assert_eq!(rows.len(), PLAN_STEPS + 2);
+        assert_eq!(texts(&rows)[PLAN_STEPS..], ["  ○ s199", "  … 199800 more steps"]);
+        steps[100_000].status = PlanStatus::InProgress;
+        let rows = plan(&steps);
+        assert_eq!(texts(&rows)[1..3], ["  … 99900 earlier steps", "  ○ s99900"]);
+        assert_eq!(rows[PLAN_STEPS + 2].text, "  … 99900 more steps");
+        assert!(texts(&rows).contains(&"  ▸ s100000"));
+    }
+
+    #[test]
+    fn a_call_with_results_without_end_has_a_bounded_card() {
+        let mut call = ToolCall::new("t".into(), Millis(0));
+        call.content = vec![ToolContent::Text("a\nb\n".into()); 50_000];
+        let card = tool(&call, Path::new("/p"), &mut DiffCache::default());
+        assert!(card.rows.len() <= CARD_ROWS + OPEN_LINES + 1);
+        assert_eq!(card.rows.last().map(|row| row.text.as_str()), Some("  │ … 49000 more results, K shows them"));
     }
 }

@@ -13,6 +13,6 @@ mod rowset;
 pub mod structure;
 pub mod transcript;
 
-pub use ops::{Op, Row};
+pub use ops::{Op, Row, short_line};
 pub use structure::Mark;
 pub use transcript::TranscriptView;

@@ -35,7 +35,7 @@ impl Row {
 }
 
 /// A line that is short enough to be shown.
-pub(super) fn short_line(line: &str) -> Cow<'_, str> {
+pub fn short_line(line: &str) -> Cow<'_, str> {
     fit(line, MAX_ROW)
 }
 

@@ -1,5 +1,6 @@
 //! What a permission request is about, in lines.
 
+use std::io;
 use std::path::Path;
 
 use super::ops::{fit, short_line};
@@ -8,6 +9,13 @@ use crate::core::tool_call::{ToolCall, ToolContent};
 
 /// Lines of text that come with a request; the transcript's card shows the call's beginning too.
 const TEXT_LINES: usize = 100;
+/// Items of a call's content that are shown.
+const ITEMS: usize = 20;
+/// Places that are shown.
+const PLACES: usize = 20;
+/// Lines of a request, and bytes of them besides its command. Nobody reads more before an answer.
+const LINES: usize = 500;
+const BYTES: usize = 128 * 1024;
 
 /// Longest command and title that are shown whole, in bytes: several screens. Of a longer one it is said how much is missing.
 const WHOLE_BYTES: usize = 16 * 1024;
@@ -23,35 +31,101 @@ pub fn detail(tool: &ToolCall, cwd: &Path) -> Vec<String> {
             lines.push(format!("… {missing} more bytes of the command are not shown"));
         }
     }
-    for content in &tool.content {
+    let mut rest = Vec::new();
+    for content in tool.content.iter().take(ITEMS) {
         match content {
             ToolContent::Diff { path, old, new } => {
-                lines.extend(diff::preview(path, old.as_deref(), new, cwd));
+                rest.extend(diff::preview(path, old.as_deref(), new, cwd));
             }
             ToolContent::Text(text) => {
-                lines.extend(text.lines().take(TEXT_LINES).map(|line| short_line(line).into_owned()));
+                rest.extend(text.lines().take(TEXT_LINES).map(|line| short_line(line).into_owned()));
                 let hidden = text.lines().count().saturating_sub(TEXT_LINES);
                 if hidden > 0 {
-                    lines.push(format!("… {hidden} more lines"));
+                    rest.push(format!("… {hidden} more lines"));
                 }
             }
             ToolContent::Terminal(_) | ToolContent::Other(_) => {}
         }
     }
-    let shown = lines.join("\n");
-    for location in &tool.locations {
-        let path = cards::relative(&location.path, cwd);
-        if !shown.contains(&path) {
-            lines.push(location.line.map_or_else(|| path.clone(), |line| format!("{path}:{line}")));
-        }
+    if tool.content.len() > ITEMS {
+        rest.push(format!("… {} more changes or texts", tool.content.len() - ITEMS));
     }
+    rest.extend(places(tool, cwd, &[lines.join("\n"), rest.join("\n")]));
     if lines.is_empty()
+        && rest.is_empty()
         && let Some(input) = tool.raw_input.as_ref().filter(|input| input.as_object().is_none_or(|map| !map.is_empty()))
     {
-        let json = serde_json::to_string_pretty(&**input).unwrap_or_default();
-        lines.extend(json.lines().map(|line| short_line(line).into_owned()));
+        rest = json_lines(input);
+    }
+    lines.extend(bounded(rest, LINES.saturating_sub(lines.len())));
+    lines
+}
+
+/// The first places of a call that `shown` does not tell of.
+fn places(tool: &ToolCall, cwd: &Path, shown: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for location in tool.locations.iter().take(PLACES) {
+        let path = cards::relative(&location.path, cwd);
+        if !shown.iter().any(|shown| shown.contains(&path)) {
+            let place = location.line.map_or_else(|| path.clone(), |line| format!("{path}:{line}"));
+            lines.push(short_line(&place).into_owned());
+        }
+    }
+    if tool.locations.len() > PLACES {
+        lines.push(format!("… {} more places", tool.locations.len() - PLACES));
     }
     lines
+}
+
+/// The beginning of these lines, and how many more there are.
+fn bounded(mut lines: Vec<String>, most: usize) -> Vec<String> {
+    let mut left = BYTES;
+    let fitting = lines.iter().take(most).take_while(|line| {
+        let fits = line.len() < left;
+        left = left.saturating_sub(line.len() + 1);
+        fits
+    });
+    let fitting = fitting.count();
+    let hidden = lines.len() - fitting;
+    lines.truncate(fitting);
+    if hidden > 0 {
+        lines.push(format!("… {hidden} more lines are not shown"));
+    }
+    lines
+}
+
+/// The arguments of a call, as far as they can be shown.
+fn json_lines(input: &serde_json::Value) -> Vec<String> {
+    let mut room = Room { bytes: Vec::new() };
+    // It fails only when there is no more room.
+    let is_whole = serde_json::to_writer_pretty(&mut room, input).is_ok();
+    let json = String::from_utf8_lossy(&room.bytes);
+    let mut lines: Vec<String> = json.lines().map(|line| short_line(line).into_owned()).collect();
+    if !is_whole {
+        lines.truncate(LINES - 1);
+        lines.push("… and more, which is not shown".to_owned());
+    }
+    lines
+}
+
+/// Takes [`BYTES`] bytes and no more, so that arguments of many megabytes are not written out.
+struct Room {
+    bytes: Vec<u8>,
+}
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() >= BYTES {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        let taken = bytes.len().min(BYTES - self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What is asked, in one line.
@@ -91,5 +165,23 @@ mod tests {
         assert_eq!(lines[TEXT_LINES], "… 400 more lines");
         assert!(lines.iter().all(|line| line.len() < 3_000));
         assert!(title(&tool).len() < WHOLE_BYTES + 10);
+    }
+
+    #[test]
+    fn places_and_raw_input_of_a_request_are_bounded() {
+        use crate::core::tool_call::Location;
+        let mut tool = ToolCall::new("t".into(), Millis(0));
+        tool.raw_input = Some(Arc::new(json!((0..5_000).collect::<Vec<_>>())));
+        assert!(detail(&tool, Path::new("/p")).len() < 1_000);
+        assert_eq!(detail(&tool, Path::new("/p")).last().map(String::as_str), Some("… 4502 more lines are not shown"));
+        tool.raw_input = Some(Arc::new(json!(vec!["x".repeat(100); 50_000])));
+        let lines = detail(&tool, Path::new("/p"));
+        assert_eq!(lines.last().map(String::as_str), Some("… and more, which is not shown"));
+        assert!(lines.len() <= LINES && lines.iter().map(String::len).sum::<usize>() <= 2 * BYTES);
+        tool.locations = (0..5_000).map(|n| Location { path: format!("/q/{n}"), line: Some(1) }).collect();
+        assert_eq!(detail(&tool, Path::new("/p")).last().map(String::as_str), Some("… 4980 more places"));
+        tool.content = vec![ToolContent::Text("line\n".repeat(90).into()); 500];
+        let lines = detail(&tool, Path::new("/p"));
+        assert_eq!(lines.len(), LINES + 1);
     }
 }

@@ -43,6 +43,9 @@ pub struct TranscriptView {
     seen: Vec<Range<usize>>,
     /// No turn runs: the last message is complete.
     is_turn_over: bool,
+    /// What was not in the buffer when the turn ended: the entries, and how much of their text there was. What comes
+    /// later does not count.
+    owed: BTreeMap<EntryIndex, usize>,
     /// The buffer's content is not what the view made it.
     lost: bool,
 }
@@ -79,6 +82,7 @@ impl TranscriptView {
             followed: FOLLOWED,
             seen: Vec::new(),
             is_turn_over: false,
+            owed: BTreeMap::new(),
             lost: false,
         }
     }
@@ -120,10 +124,23 @@ impl TranscriptView {
         self.tail_dirty = true;
     }
 
-    /// A turn is over: what the agent said last is complete.
-    pub fn end_turn(&mut self) {
+    /// A turn is over: what the agent said last is complete. `transcript` is how it is now.
+    pub fn end_turn(&mut self, transcript: &Transcript) {
         self.is_turn_over = true;
         self.dirty.extend(self.shown.len().checked_sub(1));
+        for &index in &self.dirty {
+            let bytes = match transcript.entries().get(index) {
+                Some(Entry::User(text) | Entry::Agent(text) | Entry::Thought(text)) => text.len(),
+                Some(_) => 0,
+                None => continue,
+            };
+            self.owed.insert(index, bytes);
+        }
+    }
+
+    /// Whether all that there was when the last turn ended is in the buffer.
+    pub fn has_turn(&self) -> bool {
+        self.owed.is_empty()
     }
 
     /// These rows of the buffer are looked at: highlights of them, and of as many above and below, come with the next
@@ -181,6 +198,13 @@ impl TranscriptView {
                 }
             };
             left = left.saturating_sub(spent);
+            let shown = match self.shown[index] {
+                Shown::Text { bytes, .. } => bytes,
+                Shown::Nothing | Shown::Rows(_) => usize::MAX,
+            };
+            if self.owed.get(&index).is_some_and(|&owed| owed <= shown) {
+                self.owed.remove(&index);
+            }
         }
         if self.tail_dirty && self.dirty.is_empty() {
             self.tail_dirty = false;

@@ -75,7 +75,7 @@ fn the_spinner_turns_only_while_a_turn_runs() {
         let row = e.screen().row(0);
         row != first && row.contains("scripted · running")
     });
-    assert_eq!(timers(&editor), json!(1));
+    editor.wait_until("no timer but its own", |e| timers(e) == json!(1));
     agent.open_gate("end");
     wait_turn(&editor);
     editor.wait_until("nothing runs any more", |e| timers(e) == json!(0));

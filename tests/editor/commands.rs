@@ -1,6 +1,6 @@
 //! `:AgentChat` itself: its subcommands, their completion, and what it says when there is nothing to do.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::chat;
 use crate::support::scenario::Scenario;
@@ -74,4 +74,25 @@ fn a_wrong_configuration_is_named_and_the_rest_is_used() {
     assert_eq!(chat::window(&editor, "agentchat").unwrap().width, 48, "the default for what is wrong");
     editor.input("<CR>i1<CR>2<CR>3<CR>4<CR>5<CR>6<CR>7");
     editor.wait_until("the configured bound", |e| chat::window(e, "agentchat_prompt").unwrap().height == 5);
+}
+
+#[test]
+fn many_agents_are_listed_without_a_question() {
+    let agents: serde_json::Map<String, Json> =
+        (0..30).map(|number| (format!("agent-{number}"), json!({ "command": ["true"] }))).collect();
+    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new().size(80, 10).config("agents", json!(agents)));
+    editor.input(":AgentChat agents<CR>");
+    editor.wait_until("the list", |e| e.messages().contains("agent-0"));
+    assert_eq!(editor.lua("return vim.api.nvim_get_mode().blocking", json!([])), json!(false));
+}
+
+#[test]
+fn the_log_is_opened_whatever_its_folder_is_called() {
+    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new());
+    let folder = editor.project().join("a b#c%d[e]$f");
+    std::fs::create_dir_all(folder.join("agentchat")).unwrap();
+    std::fs::write(folder.join("agentchat/helper.log"), "a line\n").unwrap();
+    editor.lua("local folder = ... vim.fn.stdpath = function() return folder end", json!([folder]));
+    editor.command("AgentChat log");
+    editor.wait_screen("a line");
 }

@@ -263,3 +263,37 @@ fn another_window_on_the_buffer_keeps_its_place() {
     "#;
     assert_eq!(editor.lua(code, json!([])), json!([42, 42, 52, 52]));
 }
+
+#[test]
+fn what_runs_on_a_save_does_not_end_an_insert_in_another_buffer() {
+    let init = "vim.api.nvim_create_autocmd('BufWritePre', { pattern = '*.txt', command = 'stopinsert' })";
+    let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").arg("a.txt").init(init);
+    let steps = [gate("there"), write_file("a.txt", "ONE\n").without_waiting(), read_file("b.txt"), gate("end")];
+    let (agent, editor) = at_work_with(setup, steps);
+    editor.command("new other.md");
+    editor.input("ityping");
+    editor.wait_screen("typing");
+    agent.open_gate("there");
+    assert_eq!(content(&agent, 1), "b\n");
+    editor.input(" on");
+    editor.wait_screen("typing on");
+    assert_eq!(editor.screen().mode(), "insert");
+    assert_eq!(on_disk(&editor, "a.txt"), "one\n");
+    editor.input("<Esc>");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "ONE\n");
+}
+
+#[test]
+fn a_write_does_not_wait_for_an_insert_elsewhere_when_nothing_runs_on_a_save() {
+    let init = "vim.api.nvim_create_autocmd('BufWritePre', { pattern = '*.md', command = 'stopinsert' })";
+    let setup = Setup::new().file("a.txt", "one\n").arg("a.txt").init(init);
+    let (agent, editor) = at_work_with(setup, [gate("there"), write_file("a.txt", "ONE\n"), gate("end")]);
+    editor.command("new other.md");
+    editor.input("ityping");
+    editor.wait_screen("typing");
+    agent.open_gate("there");
+    written(&agent, 1);
+    assert_eq!(editor.screen().mode(), "insert");
+    assert_eq!(on_disk(&editor, "a.txt"), "ONE\n");
+}

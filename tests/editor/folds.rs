@@ -274,3 +274,72 @@ fn a_turn_ends_with_what_it_took_and_brought() {
     let last = editor.whole_transcript().pop().unwrap_or_default();
     assert!(last.starts_with("─ ") && last.ends_with(" · 1 file changed · 1,234 tokens · 0.5000 USD"), "{last}");
 }
+
+#[test]
+fn what_the_user_selects_is_left_alone_and_folds_come_when_they_have_done() {
+    let (editor, agent) = prompted([
+        tool_call("t", "Run", "execute"),
+        tool_update("t", json!({ "status": "completed", "content": text(&lines("output", 30)) })),
+        gate("late"),
+        tool_update("t", json!({ "content": text(&lines("output", 40)) })),
+        end_turn(),
+    ]);
+    agent.wait_gate("late");
+    editor.wait_until("the output is folded", |e| closed_at(e, "output 20").is_some());
+    editor.command("wincmd h");
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { 'one', 'two', 'three' })", json!([]));
+    editor.input("ggVj");
+    agent.open_gate("late");
+    editor.wait_transcript("output 39");
+    wait_turn(&editor);
+    assert_eq!(editor.lua("return vim.fn.mode() .. vim.fn.line('v') .. vim.fn.line('.')", json!([])), "V12");
+    editor.input("d");
+    editor.wait_until("the fold is whole", |e| closed_at(e, "output 39") == closed_at(e, "output 20"));
+    assert!(closed_at(&editor, "output 39").is_some());
+    assert_eq!(editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)", json!([])), json!(["three"]));
+}
+
+#[test]
+fn a_card_that_grows_past_what_is_folded_never_scrolls_back() {
+    let grown = |length| tool_update("t", json!({ "content": text(&lines("output", length)) }));
+    let steps = [
+        chunk(&lines("before", 60)),
+        tool_call("t", "Run", "execute"),
+        grown(5),
+        gate("to the threshold"),
+        grown(12),
+        gate("beyond it"),
+        grown(60),
+        gate("the end of the call"),
+        tool_status("t", "completed"),
+        gate("the end"),
+        chunk(&lines("after", 20)),
+        end_turn(),
+    ];
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt(steps));
+    let editor = Editor::start(Setup::new().agent("scripted", &agent).size(140, 40));
+    editor.command("AgentChat open");
+    editor.lua(
+        "_G.tops = {}
+        vim.api.nvim_create_autocmd('WinScrolled', { callback = function()
+          local win = vim.fn.bufwinid(require('agentchat.chats').current().transcript)
+          table.insert(_G.tops, vim.fn.line('w0', win))
+        end })",
+        json!([]),
+    );
+    editor.prompt("go");
+    for (shown, gate) in [
+        ("output 4", "to the threshold"),
+        ("output 11", "beyond it"),
+        ("… 48 more lines · output 59", "the end of the call"),
+        ("✓ Run", "the end"),
+    ] {
+        editor.wait_screen(shown);
+        agent.open_gate(gate);
+    }
+    editor.wait_screen("after 19");
+    wait_turn(&editor);
+    let tops = editor.lua("return _G.tops", json!([]));
+    let tops: Vec<u64> = tops.as_array().unwrap().iter().filter_map(Json::as_u64).collect();
+    assert!(tops.len() > 1 && tops.is_sorted(), "{tops:?}");
+}

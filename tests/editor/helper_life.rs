@@ -303,3 +303,37 @@ fn nothing_outlives_a_neovim_that_is_killed_during_the_start() {
     assert!(status.success() && took < SOON, "{status} after {took:?}");
     editor.wait_gone(SOON);
 }
+
+#[test]
+fn what_to_do_after_a_failure_is_on_a_small_screen_too_and_nothing_seems_to_wait() {
+    let long = "a line\n".repeat(39) + "the last line";
+    let scenario = Scenario::new().on_prompt([chunk(&long), gate("never")]);
+    let (_agent, editor) = chat::open(&scenario, Setup::new().size(80, 20).init("vim.o.cmdheight = 0"));
+    editor.prompt("go");
+    editor.wait_transcript("the last line");
+    editor.prompt("queued prompt");
+    editor.wait_transcript("⏳ queued: queued prompt");
+    processes::kill9(guard_and_helper(&editor).1);
+    editor.wait_state("failed");
+    wait_prompt_text(&editor, "queued prompt");
+    // The message is gone with the next key; the chat still says it.
+    editor.input("<C-l>");
+    editor.wait_screen("AgentChat restart");
+    assert!(!editor.transcript_has("⏳"), "{}", editor.transcript_text());
+    assert_eq!(editor.transcript().last().unwrap(), "the last line");
+}
+
+#[test]
+fn a_message_that_is_too_long_for_the_screen_says_what_to_do() {
+    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new().size(80, 20));
+    let said = |text: &str| {
+        editor.lua("require('agentchat.message').show('error', ...)", json!([text]));
+        editor.messages().lines().last().unwrap().to_owned()
+    };
+    let long = "something of a rather long description went wrong in some place".repeat(2);
+    assert!(said(&format!("{long}; :AgentChat restart")).ends_with("…; :AgentChat restart"));
+    let cut = said(&format!("{long}; {long}"));
+    assert!(cut.starts_with("agentchat: something") && cut.contains("…; something of"), "{cut}");
+    assert!(said(&long).ends_with('…'));
+    assert_eq!(said("short; do it"), "agentchat: short; do it");
+}

@@ -1,13 +1,14 @@
 //! Much at once: the editor answers keys, nothing is lost, and afterwards nothing runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, numbered, plan, repeat, request, send,
-    thought, tool_call, tool_status, tool_update, update, wait_for,
+    Scenario, Step, ask_permission, ask_permission_with, chunk, end_turn, gate, plan, repeat, request, send, thought,
+    tool_call, tool_status, tool_update, update, wait_for,
 };
 use crate::support::{Editor, KeyDelay, ScriptedAgent, Setup, poll};
 
@@ -101,7 +102,16 @@ fn calls_and_status_may_flood_too() {
     let done = editor.transcript().iter().filter(|line| line.starts_with("✓ Call ")).count();
     assert_eq!(done, 3_000);
     assert!(editor.transcript_has("step 2999"));
-    assert_eq!(editor.events("AgentChatToolCall").len(), 9_000);
+    // Those that Neovim was too busy for are coalesced; the last status of each call is told.
+    editor.wait_until("the last status of each call", |e| {
+        let told = e.events("AgentChatToolCall");
+        let ended: BTreeSet<&str> = told
+            .iter()
+            .filter(|call| call["status"] == json!("completed"))
+            .filter_map(|call| call["tool_call_id"].as_str())
+            .collect();
+        ended.len() == 3_000
+    });
 }
 
 #[test]
@@ -200,30 +210,32 @@ fn output_that_grows_with_every_update_keeps_keys_answered() {
     let steps = [tool_call("t", "Build", "execute")].into_iter().chain(grown).chain([end_turn()]);
     let (editor, _agent, _) = run(steps.collect::<Vec<_>>());
     let transcript = editor.transcript();
-    let shown = transcript.iter().filter(|line| line.contains("another line of output")).count();
-    assert!((1_900..=2_000).contains(&shown), "a card has at most about 2,000 rows, but {shown} are there");
+    assert_eq!(transcript.iter().filter(|line| line.contains("another line of output")).count(), 1_999);
 }
 
 #[test]
 fn many_long_code_blocks_are_coloured_without_holding_up_a_key() {
     let block = |number: u32| {
-        let lines = (0..200).map(move |line| chunk(&format!("local name_{line} = \"text\" .. {line} -- {number}\n")));
-        [chunk("```lua\n")].into_iter().chain(lines).chain([chunk("```\n\n")])
+        let lines: String =
+            (0..200).map(|line| format!("local name_{line} = \"text\" .. {line} -- {number}\n")).collect();
+        [chunk("```lua\n")]
+            .into_iter()
+            .chain(lines.split_inclusive('\n').map(chunk).collect::<Vec<_>>())
+            .chain([chunk("```\n\n")])
     };
     let steps: Vec<Step> = (0..20).flat_map(block).chain([end_turn()]).collect();
     let (editor, _agent, _) = run(steps);
-    let code = r#"
+    let is_coloured = r#"
         local buf = require("agentchat.chats").current().transcript
-        local ns = vim.api.nvim_create_namespace("agentchat.chat")
-        local from = { vim.api.nvim_buf_line_count(buf) - 20, 0 }
-        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, ns, from, -1, { details = true })) do
+        local last = vim.api.nvim_buf_line_count(buf)
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, -1, { last - 20, 0 }, -1, { details = true })) do
           if mark[4].hl_group == "@keyword.lua" then
             return true
           end
         end
         return false
     "#;
-    editor.wait_until("the last block is coloured", |e| e.lua(code, json!([])) == json!(true));
+    editor.wait_until("the last block is coloured", |e| e.lua(is_coloured, json!([])) == true);
 }
 
 #[test]
@@ -241,8 +253,9 @@ fn a_large_table_may_come_cell_by_cell() {
 
 #[test]
 fn a_huge_diff_is_a_card() {
-    let old = numbered("line", 0..20_000);
-    let new = old.replace("7\n", "7 changed\n");
+    let old: String = (0..20_000).map(|line| format!("line {line}\n")).collect();
+    let new: String =
+        (0..20_000).map(|line| format!("line {line}{}\n", if line % 7 == 0 { " changed" } else { "" })).collect();
     let content = json!([{ "type": "diff", "path": "/tmp/huge.txt", "oldText": old, "newText": new }]);
     let (editor, _agent, _) = run([
         tool_call("t", "Edit huge.txt", "edit"),
@@ -251,7 +264,7 @@ fn a_huge_diff_is_a_card() {
         end_turn(),
     ]);
     editor.wait_transcript("more lines of the change");
-    assert!(editor.transcript().len() < 3_000, "a card has a bounded number of rows");
+    assert!(editor.transcript().len() < 2_100, "a card has a bounded number of rows");
 }
 
 #[test]
@@ -261,8 +274,7 @@ fn a_whole_conversation_comes_at_once() {
     let answer = format!("## Answer $i\n\n{}", "a line of **text** with `code`\n".repeat(28));
     let steps =
         repeat(2_800, [prompt, chunk(&answer), tool_call("t$i", "Read $i", "read"), tool_status("t$i", "completed")]);
-    // Else the first question would go on where the prompt ends.
-    let (editor, _agent, _) = run([chunk("welcome back"), steps, chunk("the end"), end_turn()]);
+    let (editor, _agent, _) = run([steps, chunk("the end"), end_turn()]);
     let transcript = editor.transcript();
     assert!(transcript.len() > 87_000, "{} lines", transcript.len());
     for number in [0, 1_400, 2_799] {

@@ -19,7 +19,8 @@ fn run(steps: impl IntoIterator<Item = Step>) -> (Editor, ScriptedAgent) {
     (editor, agent)
 }
 
-/// `text group` of each extmark with a highlight group in the transcript, in order; those of prompts and summaries left out.
+/// `text group` of each extmark with a highlight group in the transcript, in order; whole prompts and the sums of turns
+/// left out.
 fn marks(editor: &Editor) -> Vec<String> {
     let found = editor.lua(
         r#"

@@ -137,6 +137,17 @@ fn prompts_are_played_in_turn_and_the_last_list_is_repeated() {
 }
 
 #[test]
+fn what_is_repeated_streams_where_it_takes_its_time() {
+    let agent = ScriptedAgent::new(&Scenario::new().on_prompt([repeat(2, [chunk("part $i"), gate("gate-$i")])]));
+    let mut client = Client::start(&agent);
+    client.open_session();
+    client.prompt();
+    assert_eq!(client.text(), "part 0");
+    agent.open_gate("gate-0");
+    assert_eq!(client.text(), "part 1");
+}
+
+#[test]
 fn its_requests_wait_for_answers_and_say_who_has_none() {
     let scenario = Scenario::new().on_prompt([
         read_file("a.txt").with_id(json!("one")),

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::support::scenario::{Scenario, Step, chunk, end_turn, numbered, plan, repeat, thought, update};
-use crate::support::{Editor, Screen, ScriptedAgent, Setup};
+use crate::support::{Editor, Screen, ScriptedAgent, Setup, poll};
 
 /// Where the chat's columns begin on 140 columns.
 const FIRST_COLUMN: usize = 84;
@@ -44,10 +45,16 @@ fn without_times(row: &str) -> String {
     if is_summary { "─ …".to_owned() } else { row.to_owned() }
 }
 
-fn compare(name: &str, shown: &str) {
+/// Compares what is shown once nothing changes any more.
+fn compare(editor: &Editor, name: &str) {
+    let shown = editor.wait("a screen that stays as it is", |e| {
+        let before = picture(&e.screen());
+        let changed = poll(Duration::from_millis(500), || (picture(&e.screen()) != before).then_some(()));
+        changed.is_none().then_some(before)
+    });
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/editor/snapshots").join(name);
     if std::env::var_os("AGENTCHAT_UPDATE_SNAPSHOTS").is_some() {
-        fs::write(&path, shown).unwrap();
+        fs::write(&path, &shown).unwrap();
     }
     let wanted = fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(shown, wanted, "the screen differs from {}", path.display());
@@ -81,13 +88,13 @@ fn a_long_session_looks_as_it_did() {
     editor.command("AgentChat open");
     editor.prompt("Change f");
     editor.wait_until("the turn is over", |e| e.events("AgentChatTurnEnd").len() == 1);
-    let at_end = editor.wait_screen("scripted · idle");
-    compare("end.txt", &picture(&at_end));
+    editor.wait_screen("scripted · idle");
+    compare(&editor, "end.txt");
     editor.lua(
         "vim.api.nvim_set_current_win(vim.fn.bufwinid(require('agentchat.chats').current().transcript))",
         json!([]),
     );
     editor.input("gg");
-    let at_beginning = editor.wait_screen("❯ You");
-    compare("beginning.txt", &picture(&at_beginning));
+    editor.wait_screen("❯ You");
+    compare(&editor, "beginning.txt");
 }

@@ -166,6 +166,7 @@ fn a_session_file_brings_the_chat_back() {
     editor.wait_transcript("a reply");
     assert_eq!(prompt_text(&editor), "unsent");
     editor.prompt("two");
+    editor.wait_transcript("two");
     agent.wait_received("session/prompt", 2);
     assert_eq!(agent.pids().len(), 1, "the running session is the one that is shown");
 

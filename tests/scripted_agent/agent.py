@@ -31,7 +31,7 @@ A step is an object with one of these keys:
     delay SECONDS           an agent that takes its time
     wait {method, count}    goes on once so many messages of that method have come
     gate NAME               goes on once the test has opened the gate: the file gate-NAME beside the scenario
-    repeat {times, steps}   `$i` in the steps is 0, 1, 2, …
+    repeat {times, steps}   `$i` in the steps is 0, 1, 2, …; sent together, unless a delay, wait or gate is among them
     spawn {argv?, ignore?, session?, keep_pipes?}   a child process; its id is in the log
     close_stdout true
     exit CODE               ends the process at once
@@ -224,16 +224,20 @@ class Script:
         sys.stderr.flush()
 
     def step_delay(self, seconds, _flush):
+        # What was said before is said now, also in `repeat`, which collects otherwise.
+        self.wire.output.flush()
         end = time.monotonic() + seconds
         while not self.stopped and time.monotonic() < end:
             time.sleep(min(0.01, max(0, end - time.monotonic())))
 
     def step_wait(self, wanted, _flush):
+        self.wire.output.flush()
         self.wire.wait(
             lambda: self.wire.seen.get(wanted["method"], 0) >= wanted.get("count", 1), lambda: self.stopped
         )
 
     def step_gate(self, name, _flush):
+        self.wire.output.flush()
         self.agent.log.write("at_gate", name=name)
         while not self.stopped and not (self.agent.folder / f"gate-{name}").exists():
             time.sleep(GATE_POLL_SECONDS)

@@ -1,10 +1,10 @@
 use super::world::{CHAT, CONN, World, session};
-use crate::core::effect::{Effect, Show};
+use crate::core::effect::{Effect, Show, UserEvent};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, Millis, OpenId, PromptId, SessionId};
-use crate::core::message::{AgentMessage, AgentRequest, Answer, PermissionOption, Reply, RpcError, Update};
+use crate::core::message::{AgentMessage, AgentRequest, Answer, Choices, PermissionOption, Reply, RpcError, Update};
 use crate::core::prompt::PromptCapabilities;
-use crate::core::tool_call::{ToolCallPatch, ToolStatus};
+use crate::core::tool_call::{Location, ToolCallPatch, ToolContent, ToolStatus};
 
 fn tool(id: &str, status: ToolStatus, is_new: bool) -> Update {
     Update::Tool { patch: ToolCallPatch { id: id.into(), status: Some(status), ..ToolCallPatch::default() }, is_new }
@@ -408,4 +408,174 @@ fn nothing_of_a_bad_prompt_answer_is_lost() {
     world.happen(Event::Agent(CONN, AgentMessage::Response { call, result: Err(error) }));
     assert_eq!(world.shown_state(), Some("idle"));
     assert_eq!(world.transcript()[1], "Error: The agent could not go on: overloaded.");
+}
+
+#[test]
+fn a_late_error_of_the_old_process_does_not_fail_the_new_session() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    let old = world.newest_call("session/new").expect("a call");
+    world.user(UserAction::Restart(CHAT));
+    let new_conn = crate::core::ids::ConnId(2);
+    world.happen(Event::Spawned(new_conn));
+    let initialize = world.newest_call("initialize").expect("a call");
+    let takes = PromptCapabilities::default();
+    let result = Ok(Answer::Initialized { protocol_version: 1, agent_name: None, takes });
+    world.happen(Event::Agent(new_conn, AgentMessage::Response { call: initialize, result }));
+    let result = Err(RpcError::new(-32603, "shutting down"));
+    world.happen(Event::Agent(CONN, AgentMessage::Response { call: old, result }));
+    assert_eq!(world.shown_state(), Some("starting"), "{:?}", world.transcript());
+}
+
+#[test]
+fn no_question_about_a_file_is_asked_while_the_turn_is_being_cancelled() {
+    let mut world = World::running();
+    let read = AgentRequest::ReadFile { session: session(), path: "/etc/passwd".into(), line: None, limit: None };
+    world.asks("1", read);
+    world.user(UserAction::Cancel(CHAT));
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Outside("/etc/passwd".into())));
+    assert_eq!(asked(&world), []);
+}
+
+#[test]
+fn what_was_asked_in_a_turn_is_closed_with_it() {
+    let mut world = World::ready();
+    world.prompt(1, "go");
+    world.asks("1", permission("t"));
+    world.ended("end_turn");
+    assert_eq!(asked(&world), []);
+    assert!(world.state.nobody_waits());
+}
+
+#[test]
+fn a_session_that_was_cancelled_is_not_the_new_one() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    let old = world.newest_call("session/new").expect("a call");
+    world.open(ChatId(2));
+    world.user(UserAction::Cancel(CHAT));
+    world.user(UserAction::Restart(CHAT));
+    let session = SessionId::from("old");
+    let result = Ok(Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() });
+    world.happen(Event::Agent(CONN, AgentMessage::Response { call: old, result }));
+    assert_eq!(world.shown_state(), Some("starting"), "{:?}", world.transcript());
+}
+
+#[test]
+fn what_is_asked_outside_of_a_turn_outlives_the_next_one() {
+    let mut world = World::ready();
+    world.asks("1", permission("t"));
+    world.prompt(1, "go");
+    world.asks("2", permission("u"));
+    world.ended("end_turn");
+    assert_eq!(world.replies(), [("2", &Reply::Cancelled)]);
+    assert_eq!(asked(&world), [OpenId(1)]);
+}
+
+#[test]
+fn an_agent_that_does_not_get_ready_is_told_with_its_last_words() {
+    for refuses_session in [false, true] {
+        let mut world = World::new();
+        world.open(CHAT);
+        if refuses_session {
+            world.initialized();
+            let call = world.newest_call("session/new").expect("a call");
+            let result = Err(RpcError::new(-32603, "no"));
+            world.happen(Event::Agent(CONN, AgentMessage::Response { call, result }));
+        } else {
+            world.happen(Event::Spawned(CONN));
+            world.happen(Event::Timer(TimerKey::Initialize(CONN)));
+        }
+        assert!(world.effects.iter().any(|effect| matches!(effect, Effect::Stop(CONN))));
+        world.dies("ended on request", &["set the key first"]);
+        let notice = world.transcript().last().cloned().unwrap_or_default();
+        assert!(notice.starts_with("Error: ") && notice.contains("set the key first"), "{notice}");
+    }
+}
+
+#[test]
+fn what_was_queued_in_a_talk_is_not_sent_to_an_agent_that_knows_nothing_of_it() {
+    for crashes in [false, true] {
+        let mut world = World::running();
+        world.prompt(2, "and now the other one");
+        if crashes {
+            world.dies("exit code 1", &[]);
+            world.prompt(3, "written after the end");
+        } else {
+            world.user(UserAction::Restart(CHAT));
+        }
+        assert_eq!(world.taken_back(), ["and now the other one"]);
+        assert!(world.transcript().last().is_some_and(|line| line.contains("is back in the prompt")));
+        assert_eq!(world.shown_state(), Some("starting"));
+        // Only what was written after that is sent.
+        let queued = world.shows().rev().find_map(|show| match show {
+            Show::Queued(_, prompts, _) => Some(prompts.iter().map(|(id, _)| id.0).collect::<Vec<_>>()),
+            _ => None,
+        });
+        assert_eq!(queued.unwrap_or_default(), if crashes { vec![3] } else { vec![] });
+    }
+}
+
+#[test]
+fn a_restart_after_a_start_that_failed_loses_nothing() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.prompt(1, "hello");
+    world.happen(Event::Gone(CONN, Departure::NotStarted("no such program.".into())));
+    world.user(UserAction::Restart(CHAT));
+    assert_eq!(world.taken_back(), [""; 0]);
+    assert_eq!(world.transcript().len(), 1, "nothing was said that the agent could not know: {:?}", world.transcript());
+}
+
+#[test]
+fn the_card_of_a_write_outside_shows_what_would_be_written() {
+    let mut world = World::running();
+    world.asks("1", AgentRequest::WriteFile { session: session(), path: "/etc/x".into(), content: "evil\n".into() });
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Outside("/etc/x".into())));
+    let shown = world.shows().rev().find_map(|show| match show {
+        Show::Permissions(views) => views.first().map(|view| view.tool.content.clone()),
+        _ => None,
+    });
+    assert_eq!(shown, Some(vec![ToolContent::Text("evil\n".into())]));
+}
+
+#[test]
+fn file_operations_that_no_call_tells_of_leave_a_trace() {
+    let write = || AgentRequest::WriteFile { session: session(), path: "/p/a".into(), content: "x".into() };
+    let mut world = World::running();
+    world.asks("1", write());
+    world.happen(Event::Timer(TimerKey::FileWait(OpenId(1))));
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Written));
+    world.asks("2", write());
+    world.happen(Event::FileDone(OpenId(2), FileOutcome::Refused("read it again".into())));
+    assert_eq!(
+        world.transcript()[1..],
+        [
+            "Info: The agent waits to write a: you are typing in it, or Neovim waits for you.",
+            "Info: The agent wrote a.",
+            "Warning: The agent did not get a written: read it again",
+        ]
+    );
+    let mut world = World::running();
+    let location = Location { path: "/p/a".into(), line: None };
+    let patch = ToolCallPatch { id: "t".into(), locations: Some(vec![location]), ..ToolCallPatch::default() };
+    world.update(Update::Tool { patch, is_new: true });
+    world.asks("1", write());
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Written));
+    assert_eq!(world.transcript()[1..], ["tool: t pending"]);
+}
+
+#[test]
+fn scripts_are_told_of_a_calls_status_and_not_of_each_of_its_updates() {
+    let mut world = World::running();
+    for status in [ToolStatus::Pending, ToolStatus::InProgress, ToolStatus::InProgress, ToolStatus::Completed] {
+        world.update(tool("t", status, false));
+    }
+    let told = world.shows().filter_map(|show| match show {
+        Show::UserEvent(UserEvent::ToolCall(_, _, status)) => Some(status.as_str()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["pending", "in_progress", "completed"]);
 }
