@@ -426,7 +426,9 @@ end
 ---@param layout agentchat.Layout
 function M.end_insert(layout)
   local win = api.nvim_get_current_win()
-  if (win == layout.prompt or win == layout.transcript) and api.nvim_get_mode().mode:find("^[iR]") then
+  local mode = api.nvim_get_mode().mode
+  local inserts = mode:find("^[iR]") or mode:find("^ni")
+  if inserts and (win == layout.prompt or win == layout.transcript) then
     vim.cmd.stopinsert()
   end
 end

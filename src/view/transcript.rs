@@ -222,7 +222,10 @@ impl TranscriptView {
     fn show_highlights(&mut self, batch: &mut Batch) {
         let total = self.heights.total();
         let mut seen = std::mem::take(&mut self.seen);
-        seen.push(total.saturating_sub(self.followed)..total);
+        // While there is a backlog the rows at the end are gone before anybody has read them.
+        if self.dirty.is_empty() {
+            seen.push(total.saturating_sub(self.followed)..total);
+        }
         for rows in seen {
             let Some((mut index, _)) = self.heights.find(rows.start) else { continue };
             let mut start = self.heights.before(index);

@@ -65,7 +65,7 @@ fn closing_the_chat_while_typing_does_not_type_into_a_file() {
     vim.keymap.set({ 'n', 'i' }, '<F2>', '<Cmd>AgentChat<CR>')
     vim.keymap.set({ 'n', 'i' }, '<F3>', '<Cmd>quit<CR>')
     ";
-    for key in ["<F2>", "<F3>"] {
+    for key in ["<F2>", "<F3>", "<C-o>:AgentChat<CR>", "<C-o>:q<CR>"] {
         let (_agent, editor) = chat::open(&Scenario::new(), Setup::new().init(init));
         editor.input(&format!("ihalf a{key}dd"));
         editor.wait_until("the closed chat", |e| !chat::is_open(e));
