@@ -28,6 +28,7 @@ impl State {
             self.restart(id);
         }
         let Some(chat) = self.chats.get_mut(&id) else { return };
+        chat.newest = chat.newest.max(Some(prompt));
         chat.queue.push_back(Prompt { id: prompt, parts });
         match chat.session {
             Session::None => self.start_session(id),
@@ -74,7 +75,8 @@ impl State {
                 (queued.id, first.unwrap_or_default().to_owned())
             })
             .collect();
-        self.emit(Show::Queued(id, queue));
+        let newest = chat.newest;
+        self.emit(Show::Queued(id, queue, newest));
         self.touch(id);
     }
 
