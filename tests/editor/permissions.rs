@@ -313,12 +313,8 @@ fn closing_the_float_keeps_the_request() {
         editor.command("AgentChat permissions");
         editor.wait_until("the float entered", |e| float(e).is_some_and(|window| window.current));
     };
-    for (how, entered) in [(":q<CR>", true), ("<C-w>c", true), ("q", true), (":only<CR>", false)] {
-        if entered {
-            enter_float();
-        } else {
-            enter_code(&editor);
-        }
+    for how in [":q<CR>", "<C-w>c", "q"] {
+        enter_float();
         editor.input(how);
         again(how);
     }
@@ -432,4 +428,54 @@ fn control_characters_of_the_agent_are_only_text() {
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("o\nk"));
     editor.wait_transcript("went on");
     assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
+}
+
+#[test]
+fn a_request_whose_content_changes_has_to_be_read_again() {
+    let (agent, editor) = asked(&asking([ask_permission("t1", "Run ls")]), Setup::new());
+    wait_readable(&editor, "Run ls");
+    // The agent may say more of the call that it asks for, at any time.
+    let code = "
+    local hand = require('agentchat.hand')
+    local option = { id = 'allow_once', name = 'Allow', kind = 'allow_once' }
+    local request = { request = ..., chat = 1, agent = 'scripted', title = 'Run rm', detail = {}, options = { option } }
+    hand.frame({ { 'permissions', { request } } })
+    vim.cmd('AgentChat allow')
+    hand.frame({ { 'permissions', { vim.deepcopy(request) } } })
+    ";
+    let request = editor.events("AgentChatPermission")[0]["request"].clone();
+    editor.lua(code, json!([request]));
+    editor.wait_until("the refusal", |e| e.messages().contains("has just appeared or changed"));
+    assert!(agent.answers(ASK).is_empty());
+    wait_readable(&editor, "Run rm");
+    editor.command("AgentChat allow");
+    assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
+}
+
+#[test]
+fn only_is_no_answer_to_a_request_and_closing_it_from_inside_puts_it_aside() {
+    let (_agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
+    enter_code(&editor);
+    for keys in ["<C-w>o", ":only<CR>"] {
+        editor.input(keys);
+        editor.wait_until("the only window", |e| !chat::is_open(e));
+        editor.wait_until("the request over it", |e| float(e).is_some_and(|float| float.floating && !float.current));
+    }
+    editor.command("AgentChat permissions");
+    editor.wait_until("that it is entered", |e| float(e).is_some_and(|float| float.current));
+    editor.input(":q<CR>");
+    wait_no_float(&editor);
+    editor.wait_until("the hint", |e| e.messages().contains("the request waits"));
+}
+
+#[test]
+fn on_a_small_screen_the_request_leaves_the_prompt_free_and_says_how_to_answer() {
+    for size in [(40, 10), (80, 12)] {
+        let (_agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new().size(size.0, size.1));
+        editor.input("itext");
+        wait_prompt_text(&editor, "text");
+        let screen = editor.screen();
+        assert!(screen.contains("text") && screen.contains("Run it"), "{screen}");
+        assert!(screen.contains(":AgentChat allow"), "{screen}");
+    }
 }
