@@ -300,12 +300,12 @@ impl Owner {
                 }
             }
             Effect::ReadFile(job, range) => {
-                let (files, request) = (self.files.clone(), job.request);
-                self.file_work(request, async move { files.read(job, range).await });
+                let request = job.request;
+                self.file_work(request, self.files.read(job, range));
             }
             Effect::WriteFile(job, content) => {
-                let (files, request) = (self.files.clone(), job.request);
-                self.file_work(request, async move { files.write(job, content).await });
+                let request = job.request;
+                self.file_work(request, self.files.write(job, content));
             }
             Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
@@ -316,6 +316,7 @@ impl Owner {
             }
             Effect::Transcript(chat, change) => self.frames.note(chat, change),
             Effect::Show(show) => self.frames.show(show),
+            Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
             Effect::Forget(chat) => self.frames.forget(chat),
         }
     }
