@@ -80,7 +80,7 @@ fn trim(text: &str) -> &str {
 /// the same line (an escape sequence, a prompt, the first half of a message that was never finished) is found, and so is
 /// one that is followed by an escape sequence.
 pub fn parse(text: &str) -> Option<Envelope<'_>> {
-    let start = if text.starts_with('{') { 0 } else { text.find("{\"")? };
+    let start = beginning(text)?;
     let Wire { id, method, params, result, error } = wire(&text[start..]).or_else(|| {
         // Within a string the quotes would be escaped: this is the beginning of an object.
         let last = text.rfind("{\"jsonrpc\"").filter(|&last| last > start)?;
@@ -102,6 +102,11 @@ pub fn parse(text: &str) -> Option<Envelope<'_>> {
     })
 }
 
+/// Where the object of a message begins: anything before it is noise.
+fn beginning(text: &str) -> Option<usize> {
+    if text.starts_with('{') { Some(0) } else { text.find("{\"") }
+}
+
 /// What the beginning of a message says of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Head {
@@ -116,7 +121,8 @@ pub struct Head {
 pub fn head(bytes: &[u8]) -> Head {
     let text = String::from_utf8_lossy(bytes);
     let mut head = Head::default();
-    let Some(mut rest) = text.find("{\"").map(|start| &text[start + 1..]) else { return head };
+    let Some(start) = beginning(&text) else { return head };
+    let mut rest = &text[start + 1..];
     while let Some(name) = first_value::<Cow<'_, str>>(&mut rest) {
         let Some(after) = rest.trim_start().strip_prefix(':') else { break };
         rest = after;

@@ -74,7 +74,8 @@ mod tests {
         drop(first);
         assert!(is_free(&mut second).await);
         assert!(!still_waits.is_finished());
-        drop((second, still_waits.await));
+        drop((second, other));
+        drop(still_waits.await);
         assert!(is_free(&mut order.place(Path::new("/a"))).await);
         assert_eq!(order.last.lock().len(), 1, "what is done is forgotten");
     }
