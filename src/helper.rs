@@ -305,12 +305,12 @@ impl Owner {
                 }
             }
             Effect::ReadFile(job, range) => {
-                let (files, request) = (self.files.clone(), job.request);
-                self.file_work(request, async move { files.read(job, range).await });
+                let request = job.request;
+                self.file_work(request, self.files.read(job, range));
             }
             Effect::WriteFile(job, content) => {
-                let (files, request) = (self.files.clone(), job.request);
-                self.file_work(request, async move { files.write(job, content).await });
+                let request = job.request;
+                self.file_work(request, self.files.write(job, content));
             }
             Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
@@ -324,6 +324,7 @@ impl Owner {
                 let core = self.core.as_ref();
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
             }
+            Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
             Effect::Forget(chat) => self.frames.forget(chat),
         }
     }

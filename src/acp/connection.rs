@@ -125,7 +125,8 @@ impl Connection {
     }
 
     fn send(&mut self, line: Vec<u8>) {
-        let waiting = self.unwritten.fetch_add(line.len(), Ordering::Relaxed) + line.len();
+        // Before this line: one that is longer than the limit itself is no sign of a hung agent.
+        let waiting = self.unwritten.fetch_add(line.len(), Ordering::Relaxed);
         if waiting > MAX_UNWRITTEN {
             self.stop_because("it does not read what is sent to it");
         }
@@ -156,7 +157,8 @@ impl Connection {
 
 struct Parts {
     reader: JoinHandle<()>,
-    writer: JoinHandle<()>,
+    /// Fails when the agent has closed its standard input.
+    writer: JoinHandle<std::io::Result<()>>,
     stderr: JoinHandle<()>,
 }
 
@@ -170,11 +172,13 @@ async fn live(
     enum End {
         Exited(std::io::Result<crate::process::Exit>),
         Silent,
+        Deaf,
         Stopped(&'static str),
     }
     let end = tokio::select! {
         exit = process.wait() => End::Exited(exit),
         _ = &mut parts.reader => End::Silent,
+        Ok(Err(_)) = &mut parts.writer => End::Deaf,
         why = stopped => End::Stopped(why.unwrap_or("ended on request")),
     };
     let how = match end {
@@ -183,14 +187,12 @@ async fn live(
             let _ = timeout(DRAIN, &mut parts.reader).await;
             describe(exit)
         }
-        End::Silent => {
-            if let Ok(exit) = timeout(DRAIN, process.wait()).await {
-                describe(exit)
-            } else {
-                parts.writer.abort();
-                end_process(&mut process).await;
-                "it closed its standard output but went on running, and was stopped".to_owned()
-            }
+        End::Silent => left_or_ended(&mut process, &parts, "output").await,
+        End::Deaf => {
+            let how = left_or_ended(&mut process, &parts, "input").await;
+            // As above.
+            let _ = timeout(DRAIN, &mut parts.reader).await;
+            how
         }
         End::Stopped(why) => {
             let all_written = async {
@@ -211,6 +213,16 @@ async fn live(
     let _ = timeout(DRAIN, &mut parts.stderr).await;
     parts.stderr.abort();
     how
+}
+
+/// An agent that has closed one of its streams is about to leave; if it does not, it is of no use any more.
+async fn left_or_ended(process: &mut AgentProcess, parts: &Parts, closed: &str) -> String {
+    if let Ok(exit) = timeout(DRAIN, process.wait()).await {
+        return describe(exit);
+    }
+    parts.writer.abort();
+    end_process(process).await;
+    format!("it closed its standard {closed} but went on running, and was stopped")
 }
 
 fn describe(exit: std::io::Result<crate::process::Exit>) -> String {
@@ -247,7 +259,7 @@ async fn read(
         let is_flood = now.duration_since(last_read) < FLOOD_GAP;
         last_read = now;
         let mut batch = Vec::new();
-        splitter.feed(&buffer[..length], |line| batch.extend(decode(conn, &protocol, &line, max_line)));
+        splitter.feed(&buffer[..length], |line| decode(conn, &protocol, &line, max_line, &mut batch));
         if !batch.is_empty() && events.send(batch).await.is_err() {
             return;
         }
@@ -258,28 +270,31 @@ async fn read(
         }
     }
     let rest = splitter.finish();
-    if !rest.is_empty()
-        && let Some(event) = decode(conn, &protocol, &Line::Whole(&rest), max_line)
-    {
+    let mut last = Vec::new();
+    if !rest.is_empty() {
+        decode(conn, &protocol, &Line::Whole(&rest), max_line, &mut last);
+    }
+    if !last.is_empty() {
         // As above: without an owner there is nobody to tell.
-        let _ = events.send(vec![event]).await;
+        let _ = events.send(last).await;
     }
 }
 
-fn decode(conn: ConnId, protocol: &Mutex<Protocol>, line: &Line<'_>, max_line: usize) -> Option<Event> {
+/// Adds what a line says to `batch`.
+fn decode(conn: ConnId, protocol: &Mutex<Protocol>, line: &Line<'_>, max_line: usize, batch: &mut Vec<Event>) {
     match line {
-        Line::TooLong(length) => {
+        Line::TooLong { length, head } => {
             tracing::warn!(length, "a line over the limit was dropped");
-            Some(Event::Agent(conn, Protocol::too_long(*length, max_line)))
+            let messages = protocol.lock().too_long(head, *length, max_line);
+            batch.extend(messages.into_iter().map(|message| Event::Agent(conn, message)));
         }
         Line::Whole(line) => match protocol.lock().line(line) {
-            Incoming::Message(message) => Some(Event::Agent(conn, message)),
+            Incoming::Message(message) => batch.push(Event::Agent(conn, message)),
             Incoming::Noise(kind) => {
                 if !line.trim_ascii().is_empty() {
                     let text = String::from_utf8_lossy(&line[..line.len().min(STDERR_LINE)]);
                     tracing::info!(%text, kind, "a line was skipped");
                 }
-                None
             }
         },
     }
@@ -289,7 +304,7 @@ async fn write(
     mut stdin: impl AsyncWrite + Unpin,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
     unwritten: Arc<AtomicUsize>,
-) {
+) -> std::io::Result<()> {
     while let Some(line) = lines.recv().await {
         let result = async {
             stdin.write_all(&line).await?;
@@ -297,10 +312,11 @@ async fn write(
         };
         if let Err(error) = result.await {
             tracing::warn!(%error, "standard input cannot be written");
-            return;
+            return Err(error);
         }
         unwritten.fetch_sub(line.len(), Ordering::Relaxed);
     }
+    Ok(())
 }
 
 /// Keeps the last lines of standard error.
@@ -322,5 +338,64 @@ async fn keep_tail(stderr: impl AsyncRead + Unpin, tail: Arc<Mutex<VecDeque<Stri
                 tail.push_back(text);
             }
         }
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent that is a shell script, and what becomes of it after `what` was sent over and over.
+    async fn end_of(script: &str, mut what: impl FnMut(&mut Connection)) -> Departure {
+        let spec = AgentSpec { command: ["sh", "-c", script].map(str::to_owned).into(), ..AgentSpec::default() };
+        let (events, mut batches) = mpsc::channel(QUEUE);
+        let mut connection =
+            Connection::start(ConnId(1), &spec, Path::new("/"), 1_000, events).expect("a shell can be started");
+        let gone = async {
+            loop {
+                what(&mut connection);
+                let Ok(batch) = timeout(Duration::from_millis(20), batches.recv()).await else { continue };
+                for event in batch.expect("its end is told") {
+                    if let Event::Gone(_, departure) = event {
+                        return departure;
+                    }
+                }
+            }
+        };
+        timeout(Duration::from_secs(30), gone).await.expect("it is gone in time")
+    }
+
+    fn how(departure: &Departure) -> &str {
+        match departure {
+            Departure::Ended { how, .. } => how,
+            Departure::NotStarted(problem) => problem,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_closes_its_standard_input_is_gone() {
+        let speak = |connection: &mut Connection| connection.call(CallId(1), &AgentCall::Initialize);
+        let departure = end_of("exec 0<&-; exec sleep 60", speak).await;
+        assert!(how(&departure).contains("closed its standard input"), "{departure:?}");
+        let departure = end_of("exec 0<&-; sleep 0.2; exit 7", speak).await;
+        assert_eq!(how(&departure), "exit code 7");
+    }
+
+    #[tokio::test]
+    async fn only_an_agent_that_leaves_its_answers_unread_is_taken_for_hung() {
+        let answers = |mut left: usize| {
+            move |connection: &mut Connection| {
+                if left > 0 {
+                    left -= 1;
+                    let reply = Reply::Content("x".repeat(MAX_UNWRITTEN + 1));
+                    connection.reply(ReplyToken::new(ConnId(1), "1"), reply);
+                }
+            }
+        };
+        let departure = end_of(&format!("head -c {MAX_UNWRITTEN} | wc -c >&2; exit 7"), answers(1)).await;
+        assert_eq!(how(&departure), "exit code 7", "one answer, however long, is sent");
+        let departure = end_of("exec sleep 60", answers(2)).await;
+        assert_eq!(how(&departure), "it does not read what is sent to it");
     }
 }

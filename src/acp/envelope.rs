@@ -80,7 +80,7 @@ fn trim(text: &str) -> &str {
 /// the same line (an escape sequence, a prompt, the first half of a message that was never finished) is found, and so is
 /// one that is followed by an escape sequence.
 pub fn parse(text: &str) -> Option<Envelope<'_>> {
-    let start = if text.starts_with('{') { 0 } else { text.find("{\"")? };
+    let start = beginning(text)?;
     let Wire { id, method, params, result, error } = wire(&text[start..]).or_else(|| {
         // Within a string the quotes would be escaped: this is the beginning of an object.
         let last = text.rfind("{\"jsonrpc\"").filter(|&last| last > start)?;
@@ -100,6 +100,54 @@ pub fn parse(text: &str) -> Option<Envelope<'_>> {
         },
         (None, None) => Envelope::Neither,
     })
+}
+
+/// Where the object of a message begins: anything before it is noise.
+fn beginning(text: &str) -> Option<usize> {
+    if text.starts_with('{') { Some(0) } else { text.find("{\"") }
+}
+
+/// What the beginning of a message says of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The id as raw JSON.
+    pub id: Option<Box<str>>,
+    /// The method.
+    pub method: Option<String>,
+}
+
+/// What is known of a message of which only the first bytes are there: its members up to the one that is cut off. Those
+/// that lie deeper are not its own.
+pub fn head(bytes: &[u8]) -> Head {
+    let text = String::from_utf8_lossy(bytes);
+    let mut head = Head::default();
+    let Some(start) = beginning(&text) else { return head };
+    let mut rest = &text[start + 1..];
+    while let Some(name) = first_value::<Cow<'_, str>>(&mut rest) {
+        let Some(after) = rest.trim_start().strip_prefix(':') else { break };
+        rest = after;
+        match &*name {
+            "id" => head.id = first_value::<&RawValue>(&mut rest).map(|id| id.get().into()),
+            "method" => head.method = first_value::<Cow<'_, str>>(&mut rest).map(Cow::into_owned),
+            _ => {
+                if first_value::<&RawValue>(&mut rest).is_none() {
+                    break;
+                }
+            }
+        }
+        let Some(next) = rest.trim_start().strip_prefix(',') else { break };
+        rest = next;
+    }
+    head
+}
+
+/// The JSON value at the beginning of `rest`, which is moved behind it. A value that may go on behind the end is none.
+fn first_value<'a, T: Deserialize<'a>>(rest: &mut &'a str) -> Option<T> {
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<T>();
+    let value = values.next()?.ok()?;
+    let end = values.byte_offset();
+    *rest = &rest[end..];
+    (!rest.is_empty()).then_some(value)
 }
 
 fn wire(text: &str) -> Option<Wire<'_>> {
@@ -154,6 +202,24 @@ mod tests {
             ("", "noise"),
         ] {
             assert_eq!(kind(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_message_tells_whose_it_is() {
+        for (line, id, method) in [
+            (r#"{"jsonrpc":"2.0","id":12,"method":"fs/x","params":{"id":9,"text":"aaa"#, Some("12"), Some("fs/x")),
+            (r#"{ "method" : "m" , "id" : "a" , "params" : ["#, Some("\"a\""), Some("m")),
+            (r#"> {"id":null,"method":"m","params":"#, Some("null"), Some("m")),
+            (r#"{"jsonrpc":"2.0","id":3,"result":{"x":"aaa"#, Some("3"), None),
+            (r#"{"id":3"#, None, None),
+            (r#"{"id":3,"method":"cut of"#, Some("3"), None),
+            (r#"{"params":{"method":"inner","id":7,"a":"#, None, None),
+            ("xxxx", None, None),
+            ("", None, None),
+        ] {
+            let expected = Head { id: id.map(Into::into), method: method.map(Into::into) };
+            assert_eq!(head(line.as_bytes()), expected, "{line}");
         }
     }
 

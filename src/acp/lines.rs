@@ -8,9 +8,17 @@ pub const DEFAULT_MAX_LINE: usize = 64 * 1024 * 1024;
 pub enum Line<'a> {
     /// A whole line.
     Whole(&'a [u8]),
-    /// A line longer than the limit, dropped; its length in bytes so far.
-    TooLong(usize),
+    /// A line longer than the limit, dropped.
+    TooLong {
+        /// Its length in bytes so far.
+        length: usize,
+        /// Its first bytes, at most [`HEAD`] of them: they tell who waits for an answer to it.
+        head: &'a [u8],
+    },
 }
+
+/// Bytes of a dropped line that are looked at.
+pub const HEAD: usize = 4 * 1024;
 
 /// Splits a stream into lines. A line over the limit costs its own bytes and no memory.
 #[derive(Debug)]
@@ -35,8 +43,7 @@ impl LineSplitter {
             if self.dropping > 0 {
                 self.dropping = 0;
             } else if self.partial.len() + line.len() > self.max {
-                each(Line::TooLong(self.partial.len() + line.len()));
-                self.forget_partial();
+                self.drop_line(line, &mut each);
             } else if self.partial.is_empty() {
                 each(Line::Whole(line));
             } else {
@@ -49,9 +56,7 @@ impl LineSplitter {
             self.dropping += bytes.len();
         } else if self.partial.len() + bytes.len() > self.max {
             // Told at once: the rest of the line may never come.
-            self.dropping = self.partial.len() + bytes.len();
-            each(Line::TooLong(self.dropping));
-            self.forget_partial();
+            self.dropping = self.drop_line(bytes, &mut each);
         } else {
             self.partial.extend_from_slice(bytes);
         }
@@ -60,6 +65,17 @@ impl LineSplitter {
     /// What is left at the end of the stream: a last line without a line break.
     pub fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.partial)
+    }
+
+    /// Tells of a line that is too long once `more` is added to it, and returns its length so far.
+    fn drop_line(&mut self, more: &[u8], each: &mut impl FnMut(Line<'_>)) -> usize {
+        let length = self.partial.len() + more.len();
+        // The limit may be far below what came at once, and what is kept already may be far above what is looked at.
+        let missing = HEAD.saturating_sub(self.partial.len()).min(more.len());
+        self.partial.extend_from_slice(&more[..missing]);
+        each(Line::TooLong { length, head: &self.partial[..HEAD.min(self.partial.len())] });
+        self.forget_partial();
+        length
     }
 
     fn forget_partial(&mut self) {
@@ -84,7 +100,7 @@ mod tests {
             splitter.feed(piece, |line| {
                 lines.push(match line {
                     Line::Whole(line) => String::from_utf8_lossy(line).into_owned(),
-                    Line::TooLong(length) => format!("<{length}>"),
+                    Line::TooLong { length, head } => format!("<{length} {}>", String::from_utf8_lossy(head)),
                 });
             });
         }
@@ -93,8 +109,8 @@ mod tests {
 
     #[test]
     fn a_line_over_the_limit_costs_only_itself() {
-        assert_eq!(split(4, &[b"ab\nabcdef\ncd\n"]), ["ab", "<6>", "cd"]);
-        assert_eq!(split(4, &[b"abc", b"def", b"ghi\ncd\n"]), ["<6>", "cd"]);
+        assert_eq!(split(4, &[b"ab\nabcdef\ncd\n"]), ["ab", "<6 abcdef>", "cd"]);
+        assert_eq!(split(4, &[b"abc", b"def", b"ghi\ncd\n"]), ["<6 abcdef>", "cd"]);
         assert_eq!(split(4, &[b"abcd", b"\n", b"x\n"]), ["abcd", "x"]);
     }
 

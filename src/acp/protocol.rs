@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::envelope::{self, Envelope};
 use super::{decode, encode};
 use crate::core::ids::{CallId, ConnId};
-use crate::core::message::{AgentCall, AgentMessage};
+use crate::core::message::{AgentCall, AgentMessage, AgentRequest, RpcError};
 use crate::core::requests::ReplyToken;
 
 /// What a call of ours asked for, and so how its answer is read.
@@ -72,7 +72,7 @@ impl Protocol {
             None => Incoming::Noise("not JSON-RPC"),
             Some(Envelope::Neither) => Incoming::Noise("neither request nor answer"),
             Some(Envelope::Notification { method, params }) => notification(&method, params),
-            Some(Envelope::Request { id, method, .. }) if self.is_echo(id, &method) => {
+            Some(Envelope::Request { id, method, .. }) if self.is_echo(id.get(), &method) => {
                 Incoming::Noise("an echo of our own call")
             }
             Some(Envelope::Request { id, method, params }) => Incoming::Message(AgentMessage::Request {
@@ -85,14 +85,12 @@ impl Protocol {
 
     /// A terminal between the agent and us, or a prompt that reads a line, gives back what we sent. An answer to it would
     /// come back too, and be taken for the agent's.
-    fn is_echo(&self, id: &RawValue, method: &str) -> bool {
-        id.get().parse().is_ok_and(|id: u64| self.calls.get(&id).is_some_and(|kind| kind.method() == method))
+    fn is_echo(&self, id: &str, method: &str) -> bool {
+        id.parse().is_ok_and(|id: u64| self.calls.get(&id).is_some_and(|kind| kind.method() == method))
     }
 
     fn response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) -> Incoming {
-        // Some libraries send the number back as a string.
-        let number = id.get().trim_matches('"').parse::<u64>().ok();
-        let Some((number, kind)) = number.and_then(|number| Some((number, self.calls.remove(&number)?))) else {
+        let Some((call, kind)) = self.answered(id.get()) else {
             return Incoming::Noise("an answer that nobody waits for");
         };
         let result = match result {
@@ -103,15 +101,36 @@ impl Protocol {
                 Kind::Prompt => decode::turn_ended(result),
             },
         };
-        Incoming::Message(AgentMessage::Response { call: CallId(number), result })
+        Incoming::Message(AgentMessage::Response { call, result })
     }
 
-    /// A line over the limit was dropped.
-    pub fn too_long(length: usize, limit: usize) -> AgentMessage {
-        AgentMessage::Unusable(format!(
+    /// Our call with this id, which has its answer now.
+    fn answered(&mut self, id: &str) -> Option<(CallId, Kind)> {
+        // Some libraries send the number back as a string.
+        let number = id.trim_matches('"').parse::<u64>().ok()?;
+        Some((CallId(number), self.calls.remove(&number)?))
+    }
+
+    /// A line over the limit was dropped, which began with `head`: the user hears of it, and so does whoever waits for an
+    /// answer to it, or for what was the answer.
+    pub fn too_long(&mut self, head: &[u8], length: usize, limit: usize) -> Vec<AgentMessage> {
+        let mut messages = vec![AgentMessage::Unusable(format!(
             "The agent sent a message of more than {limit} bytes ({length} so far); it was dropped. \
              `max_line_bytes` sets the limit."
-        ))
+        ))];
+        let envelope::Head { id: Some(id), method } = envelope::head(head) else { return messages };
+        if let Some(method) = method {
+            if !self.is_echo(&id, &method) {
+                messages.push(AgentMessage::Request {
+                    token: ReplyToken::new(self.conn, &*id),
+                    request: AgentRequest::TooLong { limit },
+                });
+            }
+        } else if let Some((call, _)) = self.answered(&id) {
+            let message = format!("its answer had more than {limit} bytes, which is what `max_line_bytes` allows");
+            messages.push(AgentMessage::Response { call, result: Err(RpcError { code: None, message }) });
+        }
+        messages
     }
 }
 
@@ -153,5 +172,23 @@ mod tests {
         assert!(matches!(request, Incoming::Message(AgentMessage::Request { .. })));
         let answer = protocol.line(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#);
         assert!(matches!(answer, Incoming::Message(AgentMessage::Response { call: CallId(1), result: Ok(_) })));
+    }
+
+    #[test]
+    fn whoever_waits_for_a_message_that_was_too_long_hears_of_it() {
+        let mut protocol = Protocol::new(ConnId(1));
+        let echo = protocol.call(CallId(1), &AgentCall::Initialize);
+        assert_eq!(protocol.too_long(&echo, 9_000, 4_000).len(), 1, "an echo is not answered");
+        let request = protocol.too_long(br#"{"id":"a","method":"fs/write_text_file","params":{"#, 9_000, 4_000);
+        let [AgentMessage::Unusable(_), AgentMessage::Request { token, request }] = &request[..] else {
+            panic!("{request:?}")
+        };
+        assert_eq!(token.raw_id(), "\"a\"");
+        assert!(matches!(request, AgentRequest::TooLong { limit: 4_000 }));
+        let answer = br#"{"id":1,"result":{"agentInfo":"xx"#;
+        let response = protocol.too_long(answer, 9_000, 4_000);
+        assert!(matches!(response[..], [_, AgentMessage::Response { call: CallId(1), result: Err(_) }]));
+        assert_eq!(protocol.too_long(answer, 9_000, 4_000).len(), 1, "nobody waits any more");
+        assert_eq!(protocol.too_long(br#"{"method":"session/update","params":{"#, 9_000, 4_000).len(), 1);
     }
 }

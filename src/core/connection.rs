@@ -11,6 +11,7 @@ use super::prompt::PromptCapabilities;
 use super::quirks::Quirks;
 use super::state::{Chat, Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
+use super::updates::MAX_EARLY;
 
 /// The protocol version that we speak.
 const PROTOCOL_VERSION: u64 = 1;
@@ -44,6 +45,7 @@ impl State {
                 quirks: Quirks::default(),
                 failed_chats: Vec::new(),
                 early: Vec::new(),
+                early_room: MAX_EARLY,
             },
         );
         self.effects.push(Effect::Spawn { conn, spec, cwd: cwd.to_owned() });
@@ -95,6 +97,10 @@ impl State {
             }
             (AgentRequest::Invalid { problem }, _) => {
                 self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_PARAMS, problem)));
+            }
+            (AgentRequest::TooLong { limit }, _) => {
+                let problem = format!("The message is longer than {limit} bytes, the most that is read");
+                self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
             }
             (AgentRequest::Permission { .. }, None) => self.reply(id, Reply::Cancelled),
             (AgentRequest::ReadFile { session, .. } | AgentRequest::WriteFile { session, .. }, None) => {

@@ -47,6 +47,8 @@ pub enum Effect {
     Transcript(ChatId, Change),
     /// Something else to show.
     Show(Show),
+    /// A session is left for good.
+    ForgetSession(ConnId, SessionId),
     /// A chat is no more.
     Forget(ChatId),
 }
@@ -58,9 +60,10 @@ pub struct FileJob {
     pub request: OpenId,
     /// For which session.
     pub session: (ConnId, SessionId),
-    /// Absolute path as the agent sent it.
+    /// Absolute path as the agent sent it; or the one that the user allowed, which has no links in it.
     pub path: PathBuf,
-    /// The directory that the path must lie in once links are resolved; `None` if the user allowed it.
+    /// The directory that the path must lie in once links are resolved. `None` if the user allowed `path`, which must then
+    /// not lead anywhere else.
     pub confined_to: Option<PathBuf>,
 }
 

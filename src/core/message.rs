@@ -157,6 +157,11 @@ pub enum AgentRequest {
         /// What is wrong with them.
         problem: String,
     },
+    /// A request over the limit for a message, which was dropped.
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
 }
 
 impl AgentRequest {
@@ -166,7 +171,7 @@ impl AgentRequest {
             Self::Permission { session, .. } | Self::ReadFile { session, .. } | Self::WriteFile { session, .. } => {
                 Some(session)
             }
-            Self::Unknown { .. } | Self::Invalid { .. } => None,
+            Self::Unknown { .. } | Self::Invalid { .. } | Self::TooLong { .. } => None,
         }
     }
 }
@@ -267,6 +272,8 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// The message cannot be used (JSON-RPC 2.0).
+    pub const INVALID_REQUEST: i64 = -32600;
     /// The method is not served (JSON-RPC 2.0).
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The parameters cannot be used (JSON-RPC 2.0).

@@ -95,7 +95,7 @@ impl State {
         let options =
             vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
         let request = job.request;
-        let job = FileJob { confined_to: None, ..job };
+        let job = FileJob { path: resolved.to_owned(), confined_to: None, ..job };
         let subject = Subject::Gate { described: Box::new(described), job };
         let turn = self.turn_of(chat);
         self.show_permission(Permission { request, chat, turn, subject, options });

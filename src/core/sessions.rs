@@ -9,6 +9,7 @@ use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentNotice, Choices, Reply, RpcError, Update};
 use super::state::{Chat, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
+use super::updates::MAX_EARLY;
 
 impl State {
     pub(super) fn open_chat(&mut self, id: ChatId, agent: Option<String>, cwd: PathBuf) {
@@ -65,6 +66,9 @@ impl State {
         let (early, other): (Vec<(SessionId, Update)>, Vec<_>) =
             std::mem::take(&mut connection.early).into_iter().partition(|(of, _)| of == session);
         connection.early = other;
+        if connection.early.is_empty() {
+            connection.early_room = MAX_EARLY;
+        }
         if !wanted {
             return;
         }
@@ -150,6 +154,7 @@ impl State {
             && connection.sessions.get(&session) == Some(&id)
         {
             connection.sessions.remove(&session);
+            self.effects.push(Effect::ForgetSession(conn, session));
         }
     }
 

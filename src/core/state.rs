@@ -114,6 +114,8 @@ pub(super) struct Connection {
     pub(super) failed_chats: Vec<ChatId>,
     /// Updates for sessions that the agent has not announced yet.
     pub(super) early: Vec<(SessionId, Update)>,
+    /// How many bytes there is still room for in there.
+    pub(super) early_room: usize,
 }
 
 /// How far a connection is.

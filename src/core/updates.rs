@@ -1,5 +1,7 @@
 //! `session/update`: what the agent reports while it works, and at any other time.
 
+use std::fmt::{self, Write};
+
 use super::effect::{Effect, Show, UserEvent};
 use super::ids::{ChatId, ConnId, SessionId};
 use super::message::Update;
@@ -7,8 +9,19 @@ use super::state::{Session, State};
 use super::tool_call::{ToolCall, ToolCallPatch, ToolStatus};
 use super::transcript::{Change, Severity};
 
-/// How many updates are kept for sessions that the agent has not announced yet.
-const MAX_EARLY: usize = 10_000;
+/// How much is kept of what comes for sessions that the agent has not announced yet, in bytes. Its debug text is the
+/// measure: that needs to know of no part of an update, and is never shorter than its texts.
+pub(super) const MAX_EARLY: usize = 8 * 1024 * 1024;
+
+/// Bytes that are left for a text, which itself is not kept.
+struct Room(usize);
+
+impl fmt::Write for Room {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = self.0.checked_sub(text.len()).ok_or(fmt::Error)?;
+        Ok(())
+    }
+}
 
 impl State {
     pub(super) fn update(&mut self, conn: ConnId, session: SessionId, update: Update) {
@@ -68,8 +81,20 @@ impl State {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if !is_awaited {
             connection.early.clear();
-        } else if connection.early.len() < MAX_EARLY {
+            connection.early_room = MAX_EARLY;
+            return;
+        }
+        let Some(before) = connection.early_room.checked_sub(size_of::<(SessionId, Update)>()) else { return };
+        let mut room = Room(before);
+        if write!(room, "{update:?}").is_ok() {
             connection.early.push((session, update));
+            connection.early_room = room.0;
+            return;
+        }
+        connection.early_room = 0;
+        let text = "The agent said so much before it had created the session that the rest of it was dropped.";
+        for chat in self.chats_of(conn) {
+            self.note(chat, Severity::Warning, text);
         }
     }
 

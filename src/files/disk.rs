@@ -1,8 +1,11 @@
 //! Text files on disk: read whole, written atomically.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+/// The longest text that is read, in bytes: 64 MiB. A whole disk image would be more than memory has room for.
+pub const MAX_TEXT: usize = 64 * 1024 * 1024;
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +19,9 @@ pub enum DiskError {
     /// It is a folder, a device, or something else that is no file.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
+    /// It is longer than [`MAX_TEXT`].
+    #[error("{} has more than {MAX_TEXT} bytes, which is the most that is read; look at parts of it with a program", .0.display())]
+    TooLarge(PathBuf),
     /// The system said no.
     #[error("{}: {source}", path.display())]
     Io {
@@ -46,15 +52,27 @@ pub fn read(path: &Path) -> Result<String, DiskError> {
     if !metadata.is_file() {
         return Err(DiskError::NotAFile(path.to_owned()));
     }
-    let bytes = fs::read(path).map_err(|source| DiskError::io(path, source))?;
+    let expected = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    if expected > MAX_TEXT {
+        return Err(DiskError::TooLarge(path.to_owned()));
+    }
+    let mut bytes = Vec::with_capacity(expected);
+    // It may have grown since, and some files (`/proc`) do not tell their length.
+    let read = File::open(path).and_then(|file| file.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|source| DiskError::io(path, source))?;
+    if bytes.len() > MAX_TEXT {
+        return Err(DiskError::TooLarge(path.to_owned()));
+    }
     String::from_utf8(bytes).map_err(|_| DiskError::NotText(path.to_owned()))
 }
 
 /// Writes a file so that a reader sees either the old or the new text: into a new file beside it, which then takes its
 /// place. Folders are created, the mode is kept. `path` has no links in it (see [`super::paths::resolve`]).
 ///
+/// Where the folder lets nothing be put into it, or a file be replaced, the file itself is written over, as any editor does.
+///
 /// # Errors
-/// See [`DiskError`]; the old text is still there then.
+/// See [`DiskError`]; the old text is still there then, unless the disk was full while the file itself was written over.
 pub fn write(path: &Path, text: &str) -> Result<(), DiskError> {
     let error = |source| DiskError::Io { path: path.to_owned(), source };
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
@@ -67,30 +85,58 @@ pub fn write(path: &Path, text: &str) -> Result<(), DiskError> {
     if old.as_ref().is_some_and(fs::Permissions::readonly) {
         return Err(error(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only")));
     }
-    let (temporary, mut file) = create_beside(path).map_err(error)?;
+    match replace(path, text, old.as_ref()) {
+        Err(source) if old.is_some() && is_about_the_folder(&source) => write_over(path, text).map_err(error),
+        result => result.map_err(error),
+    }
+}
+
+/// Whether the folder is the reason: it is read-only, the file belongs to somebody else in a sticky folder, or it is a
+/// mount of its own.
+fn is_about_the_folder(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy)
+}
+
+fn replace(path: &Path, text: &str, old: Option<&fs::Permissions>) -> io::Result<()> {
+    let (temporary, mut file) = create_beside(path, old.is_some())?;
     let written = (|| {
         file.write_all(text.as_bytes())?;
         if let Some(permissions) = old {
-            file.set_permissions(permissions)?;
+            file.set_permissions(permissions.clone())?;
         }
         file.sync_all()?;
         drop(file);
         fs::rename(&temporary, path)
     })();
-    written.map_err(|source| {
+    written.inspect_err(|_| {
         // The error that counts is the first; what is left of the attempt has no value.
         let _ = fs::remove_file(&temporary);
-        error(source)
     })
 }
 
-/// Creates a new file in the same folder, so that it can take the place of `path`.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+fn write_over(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Creates a new file in the same folder, so that it can take the place of `path`. Nobody else may read it as long as it
+/// has not got the mode of the one that it replaces.
+fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if is_private {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = is_private;
     let mut attempt = 0_u32;
     loop {
-        let temporary = path.with_file_name(format!(".{name}.agentchat-{}-{attempt}", std::process::id()));
-        match File::create_new(&temporary) {
+        // Without the file's own name, which may be as long as a name can be.
+        let temporary = path.with_file_name(format!(".agentchat-{}-{attempt}", std::process::id()));
+        match options.open(&temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 100 => attempt += 1,
             result => return result.map(|file| (temporary, file)),
         }
@@ -130,6 +176,52 @@ mod tests {
         assert!(matches!(write(folder.path(), ""), Err(DiskError::NotAFile(_))));
         fs::write(&path, b"\xff\xfe")?;
         assert!(matches!(read(&path), Err(DiskError::NotText(_))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_text_without_bounds_is_not_read() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("disk.img");
+        File::create(&path)?.set_len(6 << 30)?;
+        assert!(matches!(read(&path), Err(DiskError::TooLarge(_))));
+        #[cfg(target_os = "linux")]
+        assert!(read(Path::new("/proc/self/status"))?.contains("Pid:"), "a file that does not tell its length");
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_longest_name_and_a_closed_folder_are_no_obstacle() -> Result<(), Box<dyn std::error::Error>> {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir()?;
+        let long = folder.path().join("n".repeat(255));
+        write(&long, "one")?;
+        write(&long, "two")?;
+        assert_eq!(read(&long)?, "two");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555))?;
+        let written = write(&long, "three");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+        written?;
+        assert_eq!(read(&long)?, "three");
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_text_is_private_while_it_is_written() -> Result<(), Box<dyn std::error::Error>> {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("x");
+        let mode = |path: &Path| fs::metadata(path).map(|metadata| metadata.permissions().mode() & 0o777);
+        let (temporary, _file) = create_beside(&path, true)?;
+        assert_eq!(mode(&temporary)?, 0o600);
+        write(&path, "secret")?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        write(&path, "other secret")?;
+        assert_eq!(mode(&path)?, 0o600);
         Ok(())
     }
 }

@@ -1,14 +1,16 @@
 //! Files as the user sees them: an agent reads the buffer with its unsaved text, and writes into it.
 //!
 //! A file that is not loaded, or whose buffer is as it was saved, is read from the disk. Every operation runs in a task of
-//! its own, one at a time for each file, and gives up waiting for Neovim after [`PATIENCE`].
+//! its own, one at a time for each file, and gives up waiting for Neovim after [`PATIENCE`]; but not once an edit is under
+//! way, for then only Neovim knows what became of it.
 
-use std::collections::HashMap;
+mod order;
+mod seen;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rmpv::Value;
 use tokio::time::{Instant, timeout_at};
 
@@ -19,6 +21,8 @@ use crate::core::effect::{FileJob, ReadRange};
 use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
 use crate::files::{disk, edits, paths};
+use order::{Order, Place};
+use seen::{Fingerprint, Seen};
 
 /// How long an agent is kept waiting for Neovim (`:help agentchat-files`).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,10 +40,8 @@ pub struct Files {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// One operation at a time for each file, in the order in which they came.
-    queues: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
-    /// What a session last read or wrote: the text that its next write is based on.
-    seen: Mutex<HashMap<(ConnId, SessionId, PathBuf), Arc<str>>>,
+    order: Order,
+    seen: Seen,
     /// Wakes whoever waits for a buffer that the user is busy in.
     freed: tokio::sync::Notify,
 }
@@ -116,17 +118,34 @@ impl Files {
 
     /// Nothing more will come of this connection.
     pub fn forget(&self, conn: ConnId) {
-        self.shared.seen.lock().retain(|(of, _, _), _| *of != conn);
+        self.shared.seen.forget(conn);
     }
 
-    /// `fs/read_text_file`.
-    pub async fn read(&self, job: FileJob, range: ReadRange) -> FileOutcome {
+    /// Nothing more will come of this session.
+    pub fn forget_session(&self, conn: ConnId, session: SessionId) {
+        self.shared.seen.forget_session(&(conn, session));
+    }
+
+    /// `fs/read_text_file`. Operations on one path are done in the order in which this was called.
+    pub fn read(&self, job: FileJob, range: ReadRange) -> impl Future<Output = FileOutcome> + Send + use<> {
+        let (files, place) = (self.clone(), self.shared.order.place(&job.path));
+        async move { files.read_in_turn(job, range, place).await }
+    }
+
+    /// `fs/write_text_file`, in order as above.
+    pub fn write(&self, job: FileJob, content: Arc<str>) -> impl Future<Output = FileOutcome> + Send + use<> {
+        let (files, place) = (self.clone(), self.shared.order.place(&job.path));
+        async move { files.write_in_turn(job, &content, place).await }
+    }
+
+    async fn read_in_turn(&self, job: FileJob, range: ReadRange, mut place: Place) -> FileOutcome {
+        place.wait().await;
         let path = match resolve(&job).await {
             Ok(Ok(path)) => path,
             Ok(Err(outside)) => return FileOutcome::Outside(outside),
             Err(trouble) => return trouble.into(),
         };
-        let _turn = self.turn(&path).await;
+        let _turn = self.shared.order.turn(&path).await;
         let deadline = Instant::now() + PATIENCE;
         let text = match self.current_text(&path, deadline).await {
             Ok(text) => text,
@@ -136,7 +155,7 @@ impl Files {
             Ok(part) => FileOutcome::Read(part.to_owned()),
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
-        self.remember(&job, &path, text.into());
+        self.shared.seen.remember(&job.session, &path, &text);
         answer
     }
 
@@ -146,7 +165,7 @@ impl Files {
     /// See [`TextError`].
     pub async fn text(&self, path: &Path) -> Result<String, TextError> {
         let path = paths::resolve(path, None).unwrap_or_else(|path| path);
-        let _turn = self.turn(&path).await;
+        let _turn = self.shared.order.turn(&path).await;
         self.current_text(&path, Instant::now() + PATIENCE).await.map_err(|trouble| match trouble {
             Trouble::Disk(disk::DiskError::Missing(_)) => TextError::Missing,
             Trouble::Disk(disk::DiskError::NotText(_) | disk::DiskError::NotAFile(_)) => TextError::NotText,
@@ -154,42 +173,50 @@ impl Files {
         })
     }
 
-    /// `fs/write_text_file`.
-    pub async fn write(&self, job: FileJob, content: Arc<str>) -> FileOutcome {
+    async fn write_in_turn(&self, job: FileJob, content: &str, mut place: Place) -> FileOutcome {
+        place.wait().await;
         let path = match resolve(&job).await {
             Ok(Ok(path)) => path,
             Ok(Err(outside)) => return FileOutcome::Outside(outside),
             Err(trouble) => return trouble.into(),
         };
-        let _turn = self.turn(&path).await;
-        let base = self.shared.seen.lock().get(&key(&job, &path)).cloned();
+        let _turn = self.shared.order.turn(&path).await;
+        let base = self.shared.seen.get(&job.session, &path);
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
-            Ok(Some(loaded)) => self.write_buffer(&path, loaded, &content, base.as_deref(), deadline).await,
-            Ok(None) => write_to_disk(&path, &content).await,
+            Ok(Some(loaded)) => self.write_buffer(&path, loaded, content, base, deadline).await,
+            Ok(None) => write_to_disk(&path, content).await,
             Err(trouble) => Err(trouble),
         };
-        if let Err(trouble) = result {
-            return trouble.into();
+        match result {
+            Ok(left) => {
+                self.shared.seen.remember(&job.session, &path, &left);
+                FileOutcome::Written
+            }
+            Err(trouble) => trouble.into(),
         }
-        // Autocommands on save may have changed what the agent wrote: its next write is based on what they left.
-        let left = self.current_text(&path, deadline).await.map_or(content, Arc::from);
-        self.remember(&job, &path, left);
-        FileOutcome::Written
     }
 
-    fn remember(&self, job: &FileJob, path: &Path, text: Arc<str>) {
-        self.shared.seen.lock().insert(key(job, path), text);
-    }
-
-    /// Waits for the operations on this file that came before.
-    async fn turn(&self, path: &Path) -> tokio::sync::OwnedMutexGuard<()> {
-        let queue = {
-            let mut queues = self.shared.queues.lock();
-            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-            Arc::clone(queues.entry(path.to_owned()).or_default())
-        };
-        queue.lock_owned().await
+    /// What a save left in the file: what was written, or what the user's autocommands made of it, on which the agent's next
+    /// write is based. What the user has typed since is no part of that.
+    async fn left_by_save(&self, path: &Path, tick: u64, written: String) -> String {
+        let disk = read_disk(path).await;
+        if disk.as_ref().is_ok_and(|disk| *disk == written) {
+            return written;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        // As long as the buffer has not changed since, nobody but the save and its autocommands has written the file.
+        match self.stat(path, deadline).await {
+            Ok(Some(now)) if now.tick == tick => match disk {
+                Ok(disk) => disk,
+                // In an encoding that only the buffer understands.
+                Err(_) if !now.modified => {
+                    self.buffer_text(path, &now, deadline).await.ok().flatten().unwrap_or(written)
+                }
+                Err(_) => written,
+            },
+            _ => written,
+        }
     }
 
     /// The text of a file as the user sees it.
@@ -229,6 +256,9 @@ impl Files {
                 whole.push_str(&line.replace('\n', "\0"));
                 next += 1;
             }
+            if whole.len() > disk::MAX_TEXT {
+                return Err(disk::DiskError::TooLarge(path.to_owned()).into());
+            }
             if is_true(&answer, "done") {
                 break;
             }
@@ -248,9 +278,9 @@ impl Files {
         path: &Path,
         mut loaded: Loaded,
         content: &str,
-        base: Option<&str>,
+        base: Option<Fingerprint>,
         deadline: Instant,
-    ) -> Result<(), Trouble> {
+    ) -> Result<String, Trouble> {
         loop {
             if let Some(why) = loaded.why_not {
                 return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
@@ -260,7 +290,7 @@ impl Files {
                 let users = if loaded.modified { None } else { read_disk(path).await.ok() };
                 let users = loaded.text.without_mark(users.as_deref().unwrap_or(&current));
                 let is_news = match base {
-                    Some(base) => loaded.text.without_mark(base) != users,
+                    Some(base) => base != self.shared.seen.fingerprint(users),
                     None => loaded.modified,
                 };
                 let content = edits::in_form_of(&current, loaded.text.without_mark(content));
@@ -271,10 +301,13 @@ impl Files {
                     )));
                 }
                 let current = edits::in_buffer(&current, loaded.text.line_break);
-                let content = edits::in_buffer(&content, loaded.text.line_break);
-                let edit = edits::buffer_edits(&current, &content);
-                match self.edit(&loaded, edit, &content, deadline).await? {
-                    Edited::Done => return Ok(()),
+                let lines = edits::in_buffer(&content, loaded.text.line_break);
+                let edit = edits::buffer_edits(&current, &lines);
+                match self.edit(&loaded, edit, &lines).await? {
+                    Edited::Done { tick } => {
+                        let written = loaded.text.with_mark(content.into_owned());
+                        return Ok(self.left_by_save(path, tick, written).await);
+                    }
                     Edited::Stale => {}
                     Edited::Busy => self.wait_until_free(deadline).await?,
                 }
@@ -286,13 +319,8 @@ impl Files {
         }
     }
 
-    async fn edit(
-        &self,
-        loaded: &Loaded,
-        edits: Vec<edits::BufferEdit>,
-        content: &str,
-        deadline: Instant,
-    ) -> Result<Edited, Trouble> {
+    /// Edits and saves. However long that takes (a formatter of the user's runs on save), it is waited for.
+    async fn edit(&self, loaded: &Loaded, edits: Vec<edits::BufferEdit>, content: &str) -> Result<Edited, Trouble> {
         let edits = edits
             .into_iter()
             .map(|edit| {
@@ -309,9 +337,10 @@ impl Files {
         let eol = content.ends_with('\n');
         let options = super::wire::map([("save", true.into()), ("eol", eol.into())]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
-        let answer = self.ask("file_edit", arguments, deadline).await?;
+        let answer = hand::ask(&self.nvim, MODULE, "file_edit", arguments).await?;
         if is_true(&answer, "ok") {
-            return Ok(Edited::Done);
+            let tick = integer(&answer, "tick").unwrap_or_default();
+            return Ok(Edited::Done { tick });
         }
         if is_true(&answer, "stale") {
             return Ok(Edited::Stale);
@@ -378,10 +407,18 @@ impl BufferText {
     fn without_mark<'a>(&self, text: &'a str) -> &'a str {
         if self.has_byte_order_mark { text.strip_prefix(edits::BYTE_ORDER_MARK).unwrap_or(text) } else { text }
     }
+
+    /// A buffer's text as Neovim writes it.
+    fn with_mark(&self, mut text: String) -> String {
+        if self.has_byte_order_mark {
+            text.insert(0, edits::BYTE_ORDER_MARK);
+        }
+        text
+    }
 }
 
-/// Writes a file that is not loaded, in the form that it has.
-async fn write_to_disk(path: &Path, content: &str) -> Result<(), Trouble> {
+/// Writes a file that is not loaded, in the form that it has; what it holds then.
+async fn write_to_disk(path: &Path, content: &str) -> Result<String, Trouble> {
     let (path, content) = (path.to_owned(), content.to_owned());
     blocking(move || {
         let content = match disk::read(&path) {
@@ -389,10 +426,11 @@ async fn write_to_disk(path: &Path, content: &str) -> Result<(), Trouble> {
             // There is no form to keep, or writing says what is wrong.
             Err(_) => content,
         };
-        disk::write(&path, &content)
+        disk::write(&path, &content)?;
+        Ok(content)
     })
     .await?
-    .map_err(Trouble::from)
+    .map_err(|error: disk::DiskError| error.into())
 }
 
 async fn read_disk(path: &Path) -> Result<String, Trouble> {
@@ -400,10 +438,18 @@ async fn read_disk(path: &Path) -> Result<String, Trouble> {
     blocking(move || disk::read(&path)).await?.map_err(Trouble::from)
 }
 
-/// Where the path of a request leads; the inner error is a path outside of where it may.
+/// Where the path of a request leads; the inner error is a path outside of where it may. What the user allowed is one path
+/// without links: should it lead elsewhere by now, that is another file, about which they have not been asked.
 async fn resolve(job: &FileJob) -> Result<Result<PathBuf, PathBuf>, Trouble> {
     let (path, confined_to) = (job.path.clone(), job.confined_to.clone());
-    blocking(move || paths::resolve(&path, confined_to.as_deref())).await
+    let resolved = blocking(move || paths::resolve(&path, confined_to.as_deref())).await?;
+    match resolved {
+        Ok(path) if job.confined_to.is_none() && path != job.path => Err(Trouble::Refused(format!(
+            "{} leads to another file since the user allowed it; nothing was done. Ask again",
+            job.path.display()
+        ))),
+        resolved => Ok(resolved),
+    }
 }
 
 /// Runs something that waits for the disk on a thread of its own: nothing else of the helper waits with it.
@@ -413,13 +459,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// What became of an edit.
 enum Edited {
-    Done,
+    /// `changedtick` after the save.
+    Done {
+        tick: u64,
+    },
     Stale,
     Busy,
-}
-
-fn key(job: &FileJob, path: &Path) -> (ConnId, SessionId, PathBuf) {
-    (job.session.0, job.session.1.clone(), path.to_owned())
 }
 
 fn is_true(answer: &Value, key: &str) -> bool {

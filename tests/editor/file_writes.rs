@@ -208,6 +208,38 @@ fn a_formatter_on_save_does_not_make_the_next_write_fail() {
 }
 
 #[test]
+fn what_the_user_types_right_after_a_save_is_not_written_over() {
+    // As a key would that was pressed during the save: after it, and before anything else that is asked of Neovim.
+    let init = r#"
+    vim.api.nvim_create_autocmd("BufWritePost", { pattern = "a.txt", once = true, callback = function(event)
+      vim.schedule(function() vim.api.nvim_buf_set_lines(event.buf, -1, -1, true, { "typed" }) end)
+    end })
+    "#;
+    let setup = Setup::new().file("a.txt", "one\n").arg("a.txt").init(init);
+    let steps = [read_file("a.txt"), write_file("a.txt", "two\n"), gate("typed"), write_file("a.txt", "three\n")];
+    let (agent, editor) = at_work_with(setup, steps);
+    written(&agent, 1);
+    editor.wait_until("the user's line", |e| lines_of(e, "a.txt") == ["two", "typed"]);
+    agent.open_gate("typed");
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("Read it again"), "{message}");
+    assert_eq!(lines_of(&editor, "a.txt"), ["two", "typed"]);
+    assert_eq!(on_disk(&editor, "a.txt"), "two\n");
+}
+
+#[test]
+fn a_save_that_takes_long_is_answered_with_what_became_of_it() {
+    // Longer than an agent is kept waiting for Neovim otherwise.
+    let init = r#"
+    vim.api.nvim_create_autocmd("BufWritePre", { pattern = "a.txt", callback = function() vim.uv.sleep(10500) end })
+    "#;
+    let setup = Setup::new().file("a.txt", "one\n").arg("a.txt").init(init);
+    let (agent, editor) = at_work_with(setup, [write_file("a.txt", "two\n")]);
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "two\n");
+}
+
+#[test]
 fn identical_text_changes_nothing() {
     let (agent, editor) = at_work("one\ntwo\n", [gate("look"), write_file("a.txt", "one\ntwo\n")]);
     let undo = |e: &Editor| e.lua("return vim.fn.undotree(vim.fn.bufnr('a.txt')).seq_last", json!([]));

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::chat::{self, enter_code, window};
-use crate::support::scenario::{Scenario, Step, end_turn, gate, read_file, request, write_file};
+use crate::support::scenario::{Scenario, Step, end_turn, gate, read_file, repeat, request, write_file};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 pub(crate) const READ: &str = "fs/read_text_file";
@@ -182,7 +182,60 @@ fn ways_out_through_links_and_dots_are_outside() {
     }
 }
 
+#[test]
+fn what_was_allowed_is_what_is_opened() {
+    let outside = TempDir::new().unwrap();
+    let secret = |name: &str| outside.path().join(name);
+    for name in ["one.txt", "two.txt"] {
+        fs::write(secret(name), name).unwrap();
+    }
+    let (agent, editor) = at_work("", [gate("linked"), read_file("link.txt")]);
+    let link = editor.project().join("link.txt");
+    std::os::unix::fs::symlink(secret("one.txt"), &link).unwrap();
+    agent.open_gate("linked");
+    editor.wait_screen("one.txt");
+    editor.wait_until("the float", |e| window(e, "agentchat_permission").is_some());
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(secret("two.txt"), &link).unwrap();
+    editor.lua("require('agentchat').respond('allow_once')", json!([]));
+    assert_eq!(content(&agent, 1), "one.txt");
+}
+
+#[test]
+fn a_path_that_leads_elsewhere_once_it_was_allowed_is_refused() {
+    let outside = TempDir::new().unwrap();
+    let folder = outside.path().canonicalize().unwrap();
+    let (asked, secret) = (folder.join("asked.txt"), folder.join("secret.txt"));
+    fs::write(&asked, "asked").unwrap();
+    fs::write(&secret, "secret").unwrap();
+    let (agent, editor) = at_work("", [read_at(&asked)]);
+    editor.wait_until("the float", |e| window(e, "agentchat_permission").is_some());
+    fs::remove_file(&asked).unwrap();
+    std::os::unix::fs::symlink(&secret, &asked).unwrap();
+    editor.lua("require('agentchat').respond('allow_once')", json!([]));
+    assert!(refusal(&agent, READ, 1).1.contains("another file"));
+}
+
 // -- files that are not loaded
+
+#[test]
+fn writes_that_the_agent_does_not_wait_for_are_done_in_their_order() {
+    const FILES: u32 = 150;
+    let steps = [repeat(FILES, ["first", "second"].map(|text| write_file("f$i.txt", text).without_waiting()))];
+    let (agent, editor) = at_work("", steps);
+    written(&agent, 2 * FILES as usize);
+    let wrong = (0..FILES).filter(|number| on_disk(&editor, &format!("f{number}.txt")) != "second").count();
+    assert_eq!(wrong, 0, "of {FILES} files");
+}
+
+#[test]
+fn a_file_without_bounds_is_an_error_and_no_memory() {
+    let (agent, editor) = at_work("", [gate("made"), read_file("disk.img"), read_file("a.txt")]);
+    fs::File::create(editor.project().join("disk.img")).unwrap().set_len(6 << 30).unwrap();
+    agent.open_gate("made");
+    assert!(refusal(&agent, READ, 1).1.contains("more than"));
+    agent.wait_answer(READ, 2);
+}
 
 #[test]
 fn a_file_that_is_not_loaded_is_written_in_its_place() {

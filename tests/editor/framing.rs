@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
     Scenario, bytes, chunk, end_turn, fill, gate, initialized, noise, raw, read_file, request, send, tool_call,
+    write_file,
 };
 use crate::support::{Editor, ScriptedAgent, Setup};
 
@@ -234,8 +235,7 @@ fn an_oversize_message_of_one_session_costs_no_other() {
 }
 
 #[test]
-fn an_answer_that_was_too_long_does_not_hold_the_agent_up() {
-    // The dropped line was the answer itself: the user is told, and can go on after a cancel.
+fn an_answer_that_was_too_long_ends_what_it_answers() {
     let answer =
         json!({ "jsonrpc": "2.0", "id": 3, "result": { "stopReason": "end_turn", "_meta": "x".repeat(9_000) } });
     let scenario = Scenario::new().on_prompt([send(answer)]).on_prompt([chunk("again"), end_turn()]);
@@ -244,10 +244,26 @@ fn an_answer_that_was_too_long_does_not_hold_the_agent_up() {
     editor.command("AgentChat open");
     editor.prompt("go");
     editor.wait_transcript("it was dropped");
-    editor.command("AgentChat cancel");
+    editor.wait_transcript("The agent could not go on: its answer had more than 4000 bytes");
     editor.wait_state("idle");
     editor.prompt("more");
     editor.wait_transcript("again");
+}
+
+#[test]
+fn a_request_that_was_too_long_is_answered() {
+    let scenario = Scenario::new().on_prompt([
+        write_file("a.txt", &"x".repeat(9_000)).with_id(json!("long/1")),
+        chunk("it goes on"),
+        end_turn(),
+    ]);
+    let agent = ScriptedAgent::new(&scenario);
+    let editor = after_a_prompt(Setup::new().config("max_line_bytes", json!(4_000)), &agent);
+    let answer = agent.wait_answer("fs/write_text_file", 1);
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    editor.wait_transcript("it was dropped");
+    editor.wait_transcript("it goes on");
+    assert!(editor.file("a.txt").is_none());
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use std::path::{Path, PathBuf};
+
 use super::world::{CHAT, CONN, World, session};
 use crate::core::effect::{Effect, Show, UserEvent};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
@@ -272,6 +274,7 @@ fn unknown_and_invalid_requests_get_the_error_that_is_due() {
     let mut world = World::ready();
     world.asks("1", AgentRequest::Unknown { method: "terminal/create".into() });
     world.asks("null", AgentRequest::Invalid { problem: "no".into() });
+    world.asks("2", AgentRequest::TooLong { limit: 9 });
     let codes: Vec<_> = world
         .replies()
         .iter()
@@ -280,7 +283,37 @@ fn unknown_and_invalid_requests_get_the_error_that_is_due() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(codes, [("1", Some(RpcError::METHOD_NOT_FOUND)), ("null", Some(RpcError::INVALID_PARAMS))]);
+    let expected = [RpcError::METHOD_NOT_FOUND, RpcError::INVALID_PARAMS, RpcError::INVALID_REQUEST].map(Some);
+    assert_eq!(codes, [("1", expected[0]), ("null", expected[1]), ("2", expected[2])]);
+}
+
+#[test]
+fn what_comes_before_the_session_is_kept_within_bounds_and_the_loss_is_told_once() {
+    let mut world = World::new();
+    world.open(CHAT);
+    world.initialized();
+    for _ in 0..20 {
+        world.says(&"x".repeat(1024 * 1024));
+    }
+    let told = world.transcript().iter().filter(|text| text.contains("was dropped")).count();
+    assert_eq!(told, 1);
+    world.created("s");
+    let length: usize = world.transcript().iter().map(String::len).sum();
+    assert!((6 * 1024 * 1024..9 * 1024 * 1024).contains(&length), "{length} bytes were kept");
+}
+
+#[test]
+fn what_the_user_allowed_is_the_file_that_they_were_asked_about() {
+    let mut world = World::running();
+    let path = PathBuf::from("/project/link");
+    world.asks("1", AgentRequest::ReadFile { session: session(), path, line: None, limit: None });
+    world.happen(Event::FileDone(OpenId(1), FileOutcome::Outside("/outside/file".into())));
+    world.user(UserAction::Respond { request: OpenId(1), option: "agentchat-allow-once".into() });
+    let allowed = world.effects.iter().any(|effect| {
+        matches!(effect, Effect::ReadFile(job, _)
+            if job.confined_to.is_none() && job.path == Path::new("/outside/file"))
+    });
+    assert!(allowed, "{:?}", world.effects);
 }
 
 #[test]

@@ -125,8 +125,12 @@ impl Outside {
                         .map(|view| (view.request, view.options.iter().map(|option| option.id.clone()).collect()))
                         .collect();
                 }
-                Effect::Stop(_) | Effect::Notify(..) | Effect::Transcript(..) | Effect::Show(_) | Effect::Forget(_) => {
-                }
+                Effect::Stop(_)
+                | Effect::Notify(..)
+                | Effect::Transcript(..)
+                | Effect::Show(_)
+                | Effect::Forget(_)
+                | Effect::ForgetSession(..) => {}
             }
         }
     }
