@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::process::ChildStdout;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -32,6 +33,9 @@ const READ_BUFFER: usize = 256 * 1024;
 const FLOOD_GAP: Duration = Duration::from_micros(500);
 /// How long a flood is left to pile up; far below what anybody notices.
 const FLOOD_PAUSE: Duration = Duration::from_millis(1);
+/// Bytes that lie in the pipe of an agent's output; what any user may have on Linux (`man 7 pipe`).
+#[cfg(target_os = "linux")]
+const PIPE: std::ffi::c_int = 1024 * 1024;
 /// Batches that may wait for the core.
 pub const QUEUE: usize = 16;
 /// What may wait to be written to an agent that does not read: then it is taken for hung.
@@ -81,6 +85,7 @@ impl Connection {
         else {
             return Err("its standard streams could not be opened.".to_owned());
         };
+        widen(&stdout);
         let context = tracing::info_span!("agent", conn = conn.0, pid = process.pid());
         tracing::info!(parent: &context, command = ?spawn.command, "started");
         let protocol = Arc::new(Mutex::new(Protocol::new(conn)));
@@ -233,6 +238,21 @@ async fn end_process(process: &mut AgentProcess) {
     if let Err(error) = process.terminate(STOP_GRACE).await {
         tracing::warn!(%error, "how the agent ended is unknown");
     }
+}
+
+/// Gives an agent's output a wider pipe where the system can: a flood then piles up in there, and the agent does not wait
+/// for us at every 64 KiB.
+fn widen(stdout: &ChildStdout) {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::fcntl::{FcntlArg, fcntl};
+        // Refused where the user's pipes are many already; the ordinary size does as well, only slower.
+        if let Err(error) = fcntl(stdout, FcntlArg::F_SETPIPE_SZ(PIPE)) {
+            tracing::debug!(%error, "the pipe keeps its size");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stdout;
 }
 
 /// Reads messages until the stream ends.
