@@ -67,12 +67,20 @@ def shows(nvim, text):
     return any(text in row for row in nvim.screen())
 
 
+def resting_cells(nvim):
+    """The screen's cells, with the spinner in its first position: it turns as long as the question is open."""
+    return [
+        [("\u280b" if "\u2800" <= text <= "\u28ff" else text, attrs) for text, attrs in row]
+        for row in nvim.screen_cells()
+    ]
+
+
 def wait_until_settled(nvim):
     last, since = None, time.monotonic()
 
     def settled():
         nonlocal last, since
-        screen = nvim.screen_cells()
+        screen = resting_cells(nvim)
         if screen != last:
             last, since = screen, time.monotonic()
         return time.monotonic() - since >= SETTLED
@@ -87,7 +95,7 @@ def main():
         with Nvim(args=["--clean"], cwd=project, size=SIZE, env={"AGENTCHAT_TOUR_PACE": "0"}) as nvim:
             play(nvim)
             mode = "insert" if nvim.mode()["mode"].startswith("i") else "normal"
-            picture = draw(nvim.screen_cells(), nvim.cursor(), mode, TITLE, DESCRIPTION)
+            picture = draw(resting_cells(nvim), nvim.cursor(), mode, TITLE, DESCRIPTION)
     TARGET.write_text(picture, encoding="utf-8")
     print(f"{TARGET.relative_to(ROOT)}: {len(picture) // 1024} KiB")
 

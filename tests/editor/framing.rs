@@ -5,8 +5,7 @@ use std::fs;
 use serde_json::{Value as Json, json};
 
 use crate::support::scenario::{
-    Scenario, bytes, chunk, end_turn, fill, gate, initialized, noise, raw, read_file, request, send, tool_call,
-    write_file,
+    Scenario, bytes, chunk, end_turn, fill, gate, noise, raw, read_file, request, send, tool_call, write_file,
 };
 use crate::support::{Editor, ScriptedAgent, Setup};
 
@@ -264,25 +263,6 @@ fn a_request_that_was_too_long_is_answered() {
     editor.wait_transcript("it was dropped");
     editor.wait_transcript("it goes on");
     assert!(editor.file("a.txt").is_none());
-}
-
-#[test]
-fn a_strange_environment_reaches_the_agent_whole() {
-    let agent = ScriptedAgent::new(&Scenario::new().on_initialize([initialized(json!({}))]));
-    let function = "() { echo\n }";
-    let setup = Setup::new()
-        .agent("scripted", &agent)
-        .env("BASH_FUNC_ml%%", function)
-        .env("TWO_LINES", "one\ntwo=\"3\"")
-        .env("EMPTY", "");
-    let editor = Editor::start(setup);
-    editor.command("AgentChat open");
-    editor.wait_state("idle");
-    let started = agent.log().into_iter().find(|entry| entry.what() == "started").unwrap();
-    let variable = |name: &str| started.get("env")[name].clone();
-    assert_eq!(variable("BASH_FUNC_ml%%"), function);
-    assert_eq!(variable("TWO_LINES"), "one\ntwo=\"3\"");
-    assert_eq!(variable("EMPTY"), "");
 }
 
 #[test]

@@ -216,13 +216,14 @@ fn what_an_agent_says_before_its_session_is_announced_is_kept() {
 fn odd_environment_variables_reach_the_agent() {
     const FUNCTION: &str = "() { echo\n }";
     // Set inside, since a shell that starts Neovim would drop a name like this.
-    let init = "vim.uv.os_setenv('BASH_FUNC_ml%%', '() { echo\\n }') vim.uv.os_setenv('WITH_NEWLINE', 'one\\ntwo')";
+    let init = "vim.uv.os_setenv('BASH_FUNC_ml%%', '() { echo\\n }') vim.uv.os_setenv('WITH_NEWLINE', 'one\\ntwo=\"3\"') vim.uv.os_setenv('EMPTY', '')";
     let setup = Setup::new().init(init);
     let (agent, editor) = chat::open(&Scenario::new(), setup);
     editor.wait_state("idle");
     let environment = agent.wait("the start", |log| Some(log.first()?.get("env").clone()));
     assert_eq!(environment["BASH_FUNC_ml%%"], json!(FUNCTION));
-    assert_eq!(environment["WITH_NEWLINE"], json!("one\ntwo"));
+    assert_eq!(environment["WITH_NEWLINE"], json!("one\ntwo=\"3\""));
+    assert_eq!(environment["EMPTY"], json!(""));
 }
 
 #[test]
