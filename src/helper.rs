@@ -319,7 +319,11 @@ impl Owner {
             Effect::ClearTimer(key) => {
                 self.timers.remove(&key);
             }
-            Effect::Transcript(chat, change) => self.frames.note(chat, change),
+            Effect::Transcript(chat, change) => {
+                if let Some(transcript) = self.core.as_ref().and_then(|core| core.transcript(chat)) {
+                    self.frames.note(chat, change, transcript);
+                }
+            }
             Effect::Show(show) => {
                 let core = self.core.as_ref();
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
+use super::batch::Batch;
 use super::encode;
 use super::lines::{Line, LineSplitter};
 use super::protocol::{Incoming, Protocol};
@@ -278,22 +279,27 @@ async fn read(
         let now = Instant::now();
         let is_flood = now.duration_since(last_read) < FLOOD_GAP;
         last_read = now;
-        let mut batch = Vec::new();
-        splitter.feed(&buffer[..length], |line| decode(conn, &protocol, &line, max_line, &mut batch));
+        let mut batch = Batch::new(conn);
+        {
+            let mut protocol = protocol.lock();
+            splitter.feed(&buffer[..length], |line| decode(&mut protocol, &line, max_line, &mut batch));
+        }
+        let batch = batch.into_events();
         if !batch.is_empty() && events.send(batch).await.is_err() {
             return;
         }
-        if is_flood {
+        if is_flood && length < buffer.len() / 2 {
             // What piles up in the pipe meanwhile is read at once, instead of a wake-up for each of the agent's writes.
             sleep(FLOOD_PAUSE).await;
             last_read = Instant::now();
         }
     }
     let rest = splitter.finish();
-    let mut last = Vec::new();
+    let mut last = Batch::new(conn);
     if !rest.is_empty() {
-        decode(conn, &protocol, &Line::Whole(&rest), max_line, &mut last);
+        decode(&mut protocol.lock(), &Line::Whole(&rest), max_line, &mut last);
     }
+    let last = last.into_events();
     if !last.is_empty() {
         // As above: without an owner there is nobody to tell.
         let _ = events.send(last).await;
@@ -301,15 +307,15 @@ async fn read(
 }
 
 /// Adds what a line says to `batch`.
-fn decode(conn: ConnId, protocol: &Mutex<Protocol>, line: &Line<'_>, max_line: usize, batch: &mut Vec<Event>) {
+fn decode(protocol: &mut Protocol, line: &Line<'_>, max_line: usize, batch: &mut Batch) {
     match line {
         Line::TooLong { length, head } => {
             tracing::warn!(length, "a line over the limit was dropped");
-            let messages = protocol.lock().too_long(head, *length, max_line);
-            batch.extend(messages.into_iter().map(|message| Event::Agent(conn, message)));
+            protocol.too_long(head, *length, max_line).into_iter().for_each(|message| batch.push(message));
         }
-        Line::Whole(line) => match protocol.lock().line(line) {
-            Incoming::Message(message) => batch.push(Event::Agent(conn, message)),
+        Line::Whole(line) => match protocol.line(line) {
+            Incoming::Chunk(chunk) => batch.chunk(chunk),
+            Incoming::Message(message) => batch.push(message),
             Incoming::Noise(kind) => {
                 if !line.trim_ascii().is_empty() {
                     let text = String::from_utf8_lossy(&line[..line.len().min(STDERR_LINE)]);

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
 use crate::core::ids::SessionId;
-use crate::core::message::{AgentCommand, AgentRequest, Answer, Choices, RpcError, Update, Usage};
+use crate::core::message::{AgentCommand, AgentMessage, AgentRequest, Answer, Choices, RpcError, Update, Usage};
 use crate::core::prompt::PromptCapabilities;
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
 
@@ -28,6 +28,30 @@ struct UpdateParams<'a> {
     session_id: Cow<'a, str>,
     #[serde(borrow)]
     update: &'a RawValue,
+}
+
+/// A piece of a message, still in the line that it came in.
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    /// The session it is for.
+    pub session: Cow<'a, str>,
+    /// Whose.
+    pub speaker: Speaker,
+    /// The message it belongs to, if the agent says so.
+    pub message_id: Option<Cow<'a, str>>,
+    /// Its text.
+    pub text: Cow<'a, str>,
+}
+
+impl Chunk<'_> {
+    /// As a message of its own.
+    pub fn into_message(self) -> AgentMessage {
+        let Self { session, speaker, message_id, text } = self;
+        AgentMessage::Update {
+            session: SessionId::from(&*session),
+            update: Update::Chunk { speaker, message_id: message_id.map(Cow::into_owned), text: text.into_owned() },
+        }
+    }
 }
 
 /// A whole line with a text chunk.
@@ -66,16 +90,18 @@ struct TextChunk<'a> {
 struct TextBlock<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
-    text: String,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
 }
 
 /// Decodes a line that is nothing but a text chunk, which almost every line is, in one pass. `None` means that the line
 /// has to be read in parts.
-pub fn chunk_line(line: &[u8]) -> Option<(SessionId, Update)> {
-    let ChunkLine { method, params, id: None } = serde_json::from_slice(line).ok()? else { return None };
-    let ChunkParams { session_id, update } = params;
-    (method == "session/update").then_some(())?;
-    Some((SessionId::from(&*session_id), update.into_update()?))
+pub fn chunk_line(line: &str) -> Option<Chunk<'_>> {
+    let ChunkLine { method, params, id: None } = serde_json::from_str(line).ok()? else { return None };
+    let ChunkParams { session_id: session, update } = params;
+    let TextChunk { session_update, content, message_id } = update;
+    (method == "session/update" && content.kind == "text").then_some(())?;
+    Some(Chunk { session, speaker: speaker(&session_update)?, message_id, text: content.text })
 }
 
 /// Decodes the parameters of a `session/update`.
@@ -87,14 +113,6 @@ pub fn update(params: &RawValue) -> Result<(SessionId, Update), String> {
     let session = SessionId::from(&*session_id);
     let value: Value = serde_json::from_str(update.get()).map_err(|error| error.to_string())?;
     Ok((session, any_update(&value)))
-}
-
-impl TextChunk<'_> {
-    fn into_update(self) -> Option<Update> {
-        let Self { session_update, content, message_id } = self;
-        let speaker = speaker(&session_update).filter(|_| content.kind == "text")?;
-        Some(Update::Chunk { speaker, message_id: message_id.map(Cow::into_owned), text: content.text })
-    }
 }
 
 fn speaker(kind: &str) -> Option<Speaker> {
@@ -325,7 +343,10 @@ mod tests {
         ] {
             let params: Value = serde_json::from_str::<Value>(line).expect("JSON")["params"].take();
             let raw = RawValue::from_string(params.to_string()).expect("JSON");
-            assert_eq!(chunk_line(line.as_bytes()), Some(update(&raw).expect("an update")));
+            let Some(AgentMessage::Update { session, update: chunk }) = chunk_line(line).map(Chunk::into_message) else {
+                panic!("{line}")
+            };
+            assert_eq!((session, chunk), update(&raw).expect("an update"));
         }
         for line in [
             r#"{"id":1,"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}"#,
@@ -334,7 +355,7 @@ mod tests {
             r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","content":{"type":"text","text":"a"}}}}"#,
             "noise",
         ] {
-            assert_eq!(chunk_line(line.as_bytes()), None, "{line}");
+            assert!(chunk_line(line).is_none(), "{line}");
         }
     }
 

@@ -37,7 +37,7 @@ impl LineSplitter {
 
     /// Takes the next bytes, and gives every line that they complete to `each`, in order.
     pub fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
-        while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             bytes = rest;
             if self.dropping > 0 {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::envelope::{self, Envelope};
+use super::decode::Chunk;
 use super::{decode, encode};
 use crate::core::ids::{CallId, ConnId};
 use crate::core::message::{AgentCall, AgentMessage, AgentRequest, RpcError};
@@ -31,7 +32,9 @@ impl Kind {
 /// What a line was.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "almost every line is a message, and lives on the stack for a moment")]
-pub enum Incoming {
+pub enum Incoming<'a> {
+    /// A piece of a message, which almost every line is.
+    Chunk(Chunk<'a>),
     /// Something for the core.
     Message(AgentMessage),
     /// Not a message of the protocol: log text, a banner, an answer that nobody waits for. For the log.
@@ -63,9 +66,10 @@ impl Protocol {
     }
 
     /// Reads one line.
-    pub fn line(&mut self, line: &[u8]) -> Incoming {
-        if let Some((session, update)) = decode::chunk_line(line) {
-            return Incoming::Message(AgentMessage::Update { session, update });
+    pub fn line<'a>(&mut self, line: &'a [u8]) -> Incoming<'a> {
+        // Once for the whole line, and not again for every string in it.
+        if let Some(chunk) = std::str::from_utf8(line).ok().and_then(decode::chunk_line) {
+            return Incoming::Chunk(chunk);
         }
         let text = envelope::text_of(line);
         match envelope::parse(&text) {
@@ -89,7 +93,7 @@ impl Protocol {
         id.parse().is_ok_and(|id: u64| self.calls.get(&id).is_some_and(|kind| kind.method() == method))
     }
 
-    fn response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) -> Incoming {
+    fn response(&mut self, id: &RawValue, result: Result<&RawValue, &RawValue>) -> Incoming<'static> {
         let Some((call, kind)) = self.answered(id.get()) else {
             return Incoming::Noise("an answer that nobody waits for");
         };
@@ -134,7 +138,7 @@ impl Protocol {
     }
 }
 
-fn notification(method: &str, params: Option<&RawValue>) -> Incoming {
+fn notification(method: &str, params: Option<&RawValue>) -> Incoming<'static> {
     let message = match (method, params) {
         ("session/update", Some(params)) => match decode::update(params) {
             Ok((session, update)) => AgentMessage::Update { session, update },

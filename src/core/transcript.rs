@@ -25,6 +25,16 @@ pub enum Entry {
     Notice(Severity, String),
 }
 
+impl Entry {
+    /// The text, if it is a message.
+    pub const fn text(&self) -> Option<&GrowingText> {
+        match self {
+            Self::User(text) | Self::Agent(text) | Self::Thought(text) => Some(text),
+            Self::Tool(_) | Self::Plan(_) | Self::Notice(..) => None,
+        }
+    }
+}
+
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanStep {

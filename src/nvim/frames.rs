@@ -56,6 +56,8 @@ pub struct Frames {
     budget: usize,
     /// No frame is sent before.
     not_before: Millis,
+    /// Nor one before this that is not pressing.
+    calm_before: Millis,
     failures: u32,
 }
 
@@ -161,6 +163,7 @@ impl Default for Frames {
             in_flight: None,
             budget: FIRST_BUDGET,
             not_before: Millis::default(),
+            calm_before: Millis::default(),
             failures: 0,
         }
     }
@@ -189,10 +192,10 @@ impl Frames {
         }
     }
 
-    /// The transcript of a chat changed.
-    pub fn note(&mut self, chat: ChatId, change: Change) {
+    /// The transcript of a chat changed, and is this now.
+    pub fn note(&mut self, chat: ChatId, change: Change, transcript: &Transcript) {
         if let Some(chat) = self.chats.get_mut(&chat) {
-            chat.view.note(change);
+            chat.view.note(change, transcript);
         }
     }
 
@@ -309,8 +312,12 @@ impl Frames {
             || !self.events.is_empty()
             || !self.again.is_empty()
             || !self.inspections.is_empty();
-        let others = waits.then_some(Millis::default());
-        let due = others.into_iter().chain(self.chats.values().filter_map(Chat::due)).min();
+        let others = waits.then_some(self.calm_before);
+        let of_chat = |chat: &Chat| {
+            let calm = if chat.view.is_pressing() { Millis::default() } else { self.calm_before };
+            chat.due().map(|due| due.max(calm))
+        };
+        let due = others.into_iter().chain(self.chats.values().filter_map(of_chat)).min();
         due.map(|due| due.max(self.not_before))
     }
 
@@ -393,7 +400,8 @@ impl Frames {
         } else if took <= FAST && frame.full {
             self.budget = (self.budget * 3 / 2).min(MAX_BUDGET);
         }
-        self.not_before = if frame.full { now.plus(BUSY_INTERVAL) } else { frame.sent.plus(CALM_INTERVAL) };
+        self.not_before = now.plus(BUSY_INTERVAL);
+        self.calm_before = if frame.full { self.not_before } else { frame.sent.plus(CALM_INTERVAL) };
         for (&id, chat) in &mut self.chats {
             let tick = get(answer, "ticks").and_then(|ticks| integer(ticks, &id.to_string()));
             if let Some(tick) = tick {

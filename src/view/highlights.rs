@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::markdown::{Mark, Markdown, Pad, Place};
 use super::ops::Op;
 use super::rowset::RowSet;
+use crate::core::text::GrowingText;
 
 /// An agent's message.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +32,7 @@ impl Highlights {
     }
 
     /// Brings what was sent up to date. The message begins in row `start` of the buffer.
-    pub(super) fn refresh(&mut self, start: usize, ops: &mut Vec<Op>, batch: &mut Batch) {
+    pub(super) fn refresh(&mut self, start: usize, message: &GrowingText, ops: &mut Vec<Op>, batch: &mut Batch) {
         let Some(changed) = self.markdown.take_changed() else { return };
         let Place { row, col } = changed.from;
         let is_sent = self.sent.contains(row);
@@ -45,19 +46,19 @@ impl Highlights {
         }
         if is_sent {
             let is_new = |at: u32| at >= col;
-            batch.marks(start, self.markdown.marks(row, row + 1).iter().filter(|mark| is_new(mark.col)));
+            batch.marks(start, self.markdown.marks(row, row + 1, message).iter().filter(|mark| is_new(mark.col)));
             batch.pads(start, self.markdown.pads(row, row + 1).iter().filter(|pad| is_new(pad.col)));
         }
         if let Some(end) = end {
-            self.show(start, row + 1..end, batch);
+            self.show(start, row + 1..end, message, batch);
         }
     }
 
     /// Sends what is not yet there in these rows.
-    pub(super) fn show(&mut self, start: usize, rows: Range<u32>, batch: &mut Batch) {
+    pub(super) fn show(&mut self, start: usize, rows: Range<u32>, message: &GrowingText, batch: &mut Batch) {
         let mut from = rows.start;
         while let Some(gap) = self.sent.first_gap(from..rows.end) {
-            batch.marks(start, self.markdown.marks(gap.start, gap.end).iter());
+            batch.marks(start, self.markdown.marks(gap.start, gap.end, message).iter());
             batch.pads(start, self.markdown.pads(gap.start, gap.end).iter());
             gap.clone().for_each(|row| self.sent.insert(row));
             from = gap.end;

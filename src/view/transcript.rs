@@ -22,6 +22,8 @@ const FOLLOWED: usize = 60;
 const MAX_SEEN: usize = 300;
 /// Most bytes that are appended to a long line at once: a larger value takes Neovim long to unpack.
 const MAX_SHARE: usize = 256 * 1024;
+/// This many bytes of a message that are not in the buffer are a flood, not a trickle.
+const FLOOD: usize = 8 * 1024;
 
 /// The state of one transcript buffer.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct TranscriptView {
     /// What was not in the buffer when the turn ended: the entries, and how much of their text there was. What comes
     /// later does not count.
     owed: BTreeMap<EntryIndex, usize>,
+    /// A flood has come since edits were taken last.
+    is_flooded: bool,
     /// The buffer's content is not what the view made it.
     lost: bool,
 }
@@ -83,12 +87,13 @@ impl TranscriptView {
             seen: Vec::new(),
             is_turn_over: false,
             owed: BTreeMap::new(),
+            is_flooded: false,
             lost: false,
         }
     }
 
-    /// Takes note of a change; costs nothing that grows.
-    pub fn note(&mut self, change: Change) {
+    /// Takes note of a change, after which the transcript is this; costs nothing that grows.
+    pub fn note(&mut self, change: Change, transcript: &Transcript) {
         match change {
             Change::Added(index) => {
                 while self.shown.len() <= index {
@@ -108,6 +113,18 @@ impl TranscriptView {
             Change::Grew(index) | Change::Replaced(index) => {
                 self.dirty.insert(index);
             }
+        }
+        if let Change::Added(index) | Change::Grew(index) = change {
+            let length = transcript.entries().get(index).and_then(Entry::text).map_or(0, GrowingText::len);
+            self.is_flooded |= length >= self.bytes_shown(index) + FLOOD;
+        }
+    }
+
+    /// How much of a message's text is in the buffer.
+    fn bytes_shown(&self, index: EntryIndex) -> usize {
+        match self.shown.get(index) {
+            Some(Shown::Text { bytes, .. }) => *bytes,
+            Some(Shown::Nothing | Shown::Rows(_)) | None => 0,
         }
     }
 
@@ -129,12 +146,8 @@ impl TranscriptView {
         self.is_turn_over = true;
         self.dirty.extend(self.shown.len().checked_sub(1));
         for &index in &self.dirty {
-            let bytes = match transcript.entries().get(index) {
-                Some(Entry::User(text) | Entry::Agent(text) | Entry::Thought(text)) => text.len(),
-                Some(_) => 0,
-                None => continue,
-            };
-            self.owed.insert(index, bytes);
+            let Some(entry) = transcript.entries().get(index) else { continue };
+            self.owed.insert(index, entry.text().map_or(0, GrowingText::len));
         }
     }
 
@@ -149,6 +162,12 @@ impl TranscriptView {
         let height = rows.len().min(MAX_SEEN);
         self.followed = self.followed.max(height);
         self.seen.push(rows.start.saturating_sub(height)..rows.start + 2 * height);
+    }
+
+    /// Whether the next edits are worth a frame of their own as soon as there can be one: much has come, or a turn waits
+    /// for the rest of its text.
+    pub fn is_pressing(&self) -> bool {
+        self.is_flooded || !self.owed.is_empty()
     }
 
     /// Whether somebody looks at rows whose highlights may be missing.
@@ -183,19 +202,16 @@ impl TranscriptView {
             ops.push(Op::SetLines { first: 0, last: -1, lines: Vec::new() });
             ops.push(Op::Unmark { first: 0, last: 1, col: 0 });
         }
+        self.is_flooded = false;
         let mut batch = Batch::default();
         let mut left = budget;
         while left > 0
             && let Some(index) = self.dirty.pop_first()
         {
             let Some(entry) = transcript.entries().get(index) else { continue };
-            let spent = match entry {
-                Entry::User(text) | Entry::Agent(text) | Entry::Thought(text) => {
-                    self.grow(transcript, index, text, left, &mut ops, &mut batch)
-                }
-                Entry::Tool(_) | Entry::Plan(_) | Entry::Notice(..) => {
-                    self.replace(transcript, index, &mut ops, &mut batch)
-                }
+            let spent = match entry.text() {
+                Some(text) => self.grow(transcript, index, text, left, &mut ops, &mut batch),
+                None => self.replace(transcript, index, &mut ops, &mut batch),
             };
             left = left.saturating_sub(spent);
             let shown = match self.shown[index] {
@@ -213,13 +229,13 @@ impl TranscriptView {
             self.set_rows(first, self.tail_shown, &rows, &mut ops, &mut batch);
             self.tail_shown = rows.len();
         }
-        self.show_highlights(&mut batch);
+        self.show_highlights(transcript, &mut batch);
         ops.extend(batch.into_ops());
         ops
     }
 
     /// Adds the highlights of all rows that can be seen and are not there yet.
-    fn show_highlights(&mut self, batch: &mut Batch) {
+    fn show_highlights(&mut self, transcript: &Transcript, batch: &mut Batch) {
         let total = self.heights.total();
         let mut seen = std::mem::take(&mut self.seen);
         // While there is a backlog the rows at the end are gone before anybody has read them.
@@ -233,10 +249,12 @@ impl TranscriptView {
                 && let Some(shown) = self.shown.get_mut(index)
             {
                 let end = self.heights.before(index + 1);
-                if let Shown::Text { above, highlights: Some(highlights), .. } = shown {
+                if let Shown::Text { above, highlights: Some(highlights), .. } = shown
+                    && let Some(message) = transcript.entries().get(index).and_then(Entry::text)
+                {
                     let first = start + *above;
                     let row = |row: usize| u32::try_from(row.saturating_sub(first)).unwrap_or(u32::MAX);
-                    highlights.show(first, row(rows.start)..row(rows.end.min(end)), batch);
+                    highlights.show(first, row(rows.start)..row(rows.end.min(end)), message, batch);
                 }
                 (index, start) = (index + 1, end);
             }
@@ -258,10 +276,8 @@ impl TranscriptView {
         self.structure.take(|index| {
             let entry = entries.get(index)?;
             let rows = self.heights.before(index)..self.heights.before(index + 1);
-            let is_whole = match (&self.shown[index], entry) {
-                (Shown::Text { bytes, .. }, Entry::User(text) | Entry::Agent(text) | Entry::Thought(text)) => {
-                    *bytes == text.len()
-                }
+            let is_whole = match (&self.shown[index], entry.text()) {
+                (Shown::Text { bytes, .. }, Some(text)) => *bytes == text.len(),
                 (Shown::Rows(_), _) => true,
                 _ => return None,
             };
@@ -280,10 +296,7 @@ impl TranscriptView {
         ops: &mut Vec<Op>,
         batch: &mut Batch,
     ) -> usize {
-        let from = match self.shown[index] {
-            Shown::Text { bytes, .. } => bytes,
-            Shown::Nothing | Shown::Rows(_) => 0,
-        };
+        let from = self.bytes_shown(index);
         let budget = budget.max(self.fair_share(index));
         let mut lines = vec![String::new()];
         let mut taken = 0;
@@ -308,7 +321,7 @@ impl TranscriptView {
             if is_whole && (self.is_turn_over || index + 1 < transcript.entries().len()) {
                 highlights.finish();
             }
-            highlights.refresh(self.heights.before(index) + *above, ops, batch);
+            highlights.refresh(self.heights.before(index) + *above, text, ops, batch);
         }
         taken
     }

@@ -24,7 +24,7 @@ impl World {
     fn says(&mut self, chat: ChatId, bytes: usize) {
         let transcript = self.transcripts.get_mut(&chat).expect("a chat");
         let change = transcript.chunk(Speaker::Agent, Some("m"), &"0123456789\n".repeat(bytes / 11 + 1));
-        self.frames.note(chat, change.expect("a change"));
+        self.frames.note(chat, change.expect("a change"), transcript);
     }
 
     fn show(&mut self, show: Show) {

@@ -25,6 +25,8 @@ pub(super) struct Blocks {
     leaf: Leaf,
     /// The row that comes next, or is being read.
     row: u32,
+    /// Where the line, or the part of one, that is being read begins in the message.
+    at: usize,
     /// Marks of the open leaf and of the signs beside it.
     pending: Vec<Mark>,
     /// Marks that are final, in order.
@@ -71,8 +73,10 @@ enum Step {
 
 impl Blocks {
     /// Reads a line, or the first [`LIMIT`] bytes of a longer one (`is_whole` is false then, and
-    /// [`more`](Self::more) follows). Call [`end_line`](Self::end_line) afterwards.
-    pub(super) fn line(&mut self, text: &str, is_whole: bool) {
+    /// [`more`](Self::more) follows), which begins `at` this byte of the message. Call [`end_line`](Self::end_line)
+    /// afterwards.
+    pub(super) fn line(&mut self, text: &str, at: usize, is_whole: bool) {
+        self.at = at;
         let mut cursor = Cursor::new(text);
         let matched = self.match_containers(&mut cursor);
         self.content(text, &mut cursor, matched);
@@ -81,8 +85,7 @@ impl Blocks {
         } else if let Leaf::Paragraph(segment) = &mut self.leaf
             && segment.len() >= LIMIT
         {
-            self.unread.push(segment);
-            *segment = Segment::default();
+            self.unread.push(std::mem::take(segment));
         }
         self.settle();
     }
@@ -94,13 +97,18 @@ impl Blocks {
         }
         match &mut self.leaf {
             Leaf::Paragraph(segment) => {
-                segment.more(&without_returns(text));
+                segment.more(text);
                 self.cut_in_line();
             }
             Leaf::Code(_) => self.mark(col, col + text.len(), Group::CodeBlock),
             Leaf::None | Leaf::Table(_) => {}
         }
         self.settle();
+    }
+
+    /// The row that is being read.
+    pub(super) const fn row(&self) -> u32 {
+        self.row
     }
 
     /// The line is over.
@@ -116,7 +124,7 @@ impl Blocks {
     /// Makes final what is open, as it stands.
     pub(super) fn show_open(&mut self) {
         if let Leaf::Paragraph(segment) = &self.leaf {
-            self.unread.push(segment);
+            self.unread.push(segment.clone());
         }
         self.flush();
     }
@@ -263,7 +271,7 @@ impl Blocks {
             self.close_for(matched);
             self.fill_items();
             self.mark(after.at(), text.trim_end().len(), Group::Heading(level));
-            self.unread.push_line(&without_returns(rest), self.row, after.at());
+            self.unread.push_line(rest, self.row, after.at(), self.at + after.at());
             return Some(Step::Done);
         }
         if let Some((fence, info)) = starts::opening_fence(rest) {
@@ -340,7 +348,7 @@ impl Blocks {
         if matched == self.containers.len() {
             if let Leaf::Table(alignments) = &self.leaf {
                 let columns = alignments.len();
-                self.table_row(cursor.rest(), at, columns, None);
+                self.table_row(cursor.rest(), at, self.at + at, columns, None);
                 return;
             }
             if self.begin_table(cursor.rest(), at) {
@@ -353,7 +361,7 @@ impl Blocks {
         }
         self.fill_items();
         if let Leaf::Paragraph(segment) = &mut self.leaf {
-            segment.line(&without_returns(&text[at..]), self.row, at);
+            segment.line(&text[at..], self.row, at, self.at + at);
         }
     }
 
@@ -361,31 +369,40 @@ impl Blocks {
     fn begin_table(&mut self, text: &str, at: usize) -> bool {
         let Some(alignments) = starts::delimiters(text) else { return false };
         let Leaf::Paragraph(segment) = &mut self.leaf else { return false };
-        let Some((head, row, col)) = segment.last_line() else { return false };
+        let Some((head, row, col, head_at)) = segment.last_line() else { return false };
         if row + 1 != self.row || starts::cells(head).len() != alignments.len() {
             return false;
         }
         let head = head.to_owned();
         segment.pop_line();
-        self.unread.push(segment);
+        self.unread.push(std::mem::take(segment));
         let (columns, end) = (alignments.len(), col + head.trim_end().len());
         self.leaf = Leaf::Table(alignments.clone());
         self.row -= 1;
         self.mark(col, end, Group::TableHeader);
-        self.table_row(&head, col, columns, None);
+        self.table_row(&head, col, head_at, columns, None);
         self.row += 1;
-        self.table_row(text, at, columns, Some(&alignments));
+        self.table_row(text, at, self.at + at, columns, Some(&alignments));
         true
     }
 
-    fn table_row(&mut self, text: &str, at: usize, columns: usize, delimiters: Option<&[Alignment]>) {
+    /// A row of a table, at byte `at` of its line and byte `in_message` of the message.
+    fn table_row(
+        &mut self,
+        text: &str,
+        at: usize,
+        in_message: usize,
+        columns: usize,
+        delimiters: Option<&[Alignment]>,
+    ) {
         let cells = starts::cells(text);
         if delimiters.is_some() {
             self.mark(at, at + text.trim_end().len(), Group::TableBorder);
         } else {
             for (column, cell) in cells.iter().enumerate() {
                 if column < columns {
-                    self.unread.push_line(&without_returns(&text[cell.clone()]), self.row, at + cell.start);
+                    let (col, in_message) = (at + cell.start, in_message + cell.start);
+                    self.unread.push_line(&text[cell.clone()], self.row, col, in_message);
                 }
                 if text[..cell.start].ends_with('|') {
                     self.mark(at + cell.start - 1, at + cell.start, Group::TableBorder);
@@ -426,7 +443,7 @@ impl Blocks {
         match std::mem::take(&mut self.leaf) {
             Leaf::None => {}
             Leaf::Paragraph(segment) => {
-                self.unread.push(&segment);
+                self.unread.push(segment);
                 self.flush();
             }
             Leaf::Code(Code { language, first, .. }) => {
@@ -444,9 +461,4 @@ impl Blocks {
             }
         }
     }
-}
-
-/// A carriage return is no line break in the buffer.
-fn without_returns(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.contains('\r') { text.replace('\r', " ").into() } else { text.into() }
 }

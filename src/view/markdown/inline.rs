@@ -5,6 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::mark::{Group, Mark, narrow};
+use crate::core::text::GrowingText;
 
 /// Text of a leaf block, without the signs of the containers around it, and where its lines stand in the message.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +21,8 @@ struct Line {
     start: usize,
     row: u32,
     col: u32,
+    /// Where it begins in the message.
+    at: u32,
 }
 
 /// Stands before the text, so that its beginning is never read as the beginning of a block; as a sign of punctuation it
@@ -27,16 +30,16 @@ struct Line {
 const GUARD: &str = ".";
 
 impl Segment {
-    /// Begins a line.
-    pub(super) fn line(&mut self, text: &str, row: u32, col: usize) {
+    /// Begins a line, whose text stands `at` this byte of the message.
+    pub(super) fn line(&mut self, text: &str, row: u32, col: usize, at: usize) {
         self.text.push_str(if self.lines.is_empty() { GUARD } else { "\n" });
-        self.lines.push(Line { start: self.text.len(), row, col: narrow(col) });
-        self.text.push_str(text);
+        self.lines.push(Line { start: self.text.len(), row, col: narrow(col), at: narrow(at) });
+        push_without_returns(&mut self.text, text);
     }
 
     /// Continues the last line.
     pub(super) fn more(&mut self, text: &str) {
-        self.text.push_str(text);
+        push_without_returns(&mut self.text, text);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -47,9 +50,9 @@ impl Segment {
         self.text.len()
     }
 
-    /// The last line.
-    pub(super) fn last_line(&self) -> Option<(&str, u32, usize)> {
-        self.lines.last().map(|line| (&self.text[line.start..], line.row, line.col as usize))
+    /// The last line: its text, its row, its first byte there and in the message.
+    pub(super) fn last_line(&self) -> Option<(&str, u32, usize, usize)> {
+        self.lines.last().map(|line| (&self.text[line.start..], line.row, line.col as usize, line.at as usize))
     }
 
     /// Takes the last line off.
@@ -64,9 +67,9 @@ impl Segment {
         let Some(line) = self.lines.last().copied() else { return };
         let text = &self.text[line.start..];
         let cut = text.rfind([' ', '\t']).map_or(text.len(), |blank| blank + 1);
-        let (word, col) = (text[cut..].to_owned(), line.col as usize + cut);
+        let word = text[cut..].to_owned();
         *self = Self::default();
-        self.line(&word, line.row, col);
+        self.line(&word, line.row, line.col as usize + cut, line.at as usize + cut);
     }
 
     /// The part of the text before what [`keep_last_word`](Self::keep_last_word) leaves.
@@ -97,67 +100,128 @@ impl Segment {
     }
 }
 
-/// Leaf blocks whose inside is still to be read. All of them are read at once: beginning to read costs pulldown-cmark more
-/// than a line does.
+/// Leaf blocks whose inside is still to be read, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unread {
-    /// As paragraphs.
-    together: Segment,
-    /// Those that might not end where they should.
-    alone: Vec<Segment>,
+    segments: Vec<Segment>,
 }
 
 impl Unread {
     /// A whole segment.
-    pub(super) fn push(&mut self, segment: &Segment) {
-        self.push_up_to(segment, segment.text.len());
+    pub(super) fn push(&mut self, segment: Segment) {
+        if !segment.is_empty() {
+            self.segments.push(segment);
+        }
     }
 
     /// A segment without its last word.
     pub(super) fn push_before_last_word(&mut self, segment: &Segment) {
-        self.push_up_to(segment, segment.before_last_word());
+        let mut segment = segment.clone();
+        segment.text.truncate(segment.before_last_word());
+        self.push(segment);
     }
 
     /// A line of text that is a block of its own.
-    pub(super) fn push_line(&mut self, text: &str, row: u32, col: usize) {
+    pub(super) fn push_line(&mut self, text: &str, row: u32, col: usize, at: usize) {
         if has_signs(text) {
             let mut segment = Segment::default();
-            segment.line(text, row, col);
-            self.push(&segment);
+            segment.line(text, row, col, at);
+            self.push(segment);
         }
     }
 
-    fn push_up_to(&mut self, segment: &Segment, end: usize) {
-        let text = &segment.text[..end];
-        if !has_signs(text) {
-            return;
-        }
-        // HTML and code blocks do not end at an empty line.
-        if text.contains('<') || text.contains("\n```") || text.contains("\n~~~") {
-            self.alone.push(Segment { text: text.to_owned(), lines: segment.lines.clone() });
-            return;
-        }
-        let all = &mut self.together;
-        if !all.text.is_empty() {
-            all.text.push_str("\n\n");
-        }
-        let offset = all.text.len();
-        all.text.push_str(text);
-        let lines = segment.lines.iter().filter(|line| line.start <= end);
-        all.lines.extend(lines.map(|line| Line { start: line.start + offset, ..*line }));
+    /// Takes those that begin in `row` or below.
+    pub(super) fn split_off(&mut self, row: u32) -> Self {
+        let at = self.segments.partition_point(|segment| segment.lines.first().is_some_and(|line| line.row < row));
+        Self { segments: self.segments.split_off(at) }
     }
 
-    /// Reads all of them. The marks are in no order.
+    /// Reads all of them at once: to begin to read costs pulldown-cmark more than a line does. The marks are in no order.
     pub(super) fn read(&mut self, out: &mut Vec<Mark>) {
-        for segment in self.alone.drain(..).chain([std::mem::take(&mut self.together)]) {
-            inline(&segment.text, |range, group| segment.place(range, group, out));
+        let mut all = Segment::default();
+        for segment in self.segments.drain(..).filter(|segment| has_signs(&segment.text)) {
+            // HTML and code blocks might not end where the segment does, at an empty line.
+            let text = &segment.text;
+            if text.contains('<') || text.contains("\n```") || text.contains("\n~~~") {
+                inline(text, |range, group| segment.place(range, group, out));
+                continue;
+            }
+            if !all.text.is_empty() {
+                all.text.push_str("\n\n");
+            }
+            let offset = all.text.len();
+            all.text.push_str(text);
+            all.lines.extend(segment.lines.iter().map(|line| Line { start: line.start + offset, ..*line }));
         }
+        inline(&all.text, |range, group| all.place(range, group, out));
+    }
+}
+
+/// Leaf blocks that are read only when somebody looks at them, as the places of their lines in the message: in a flood of
+/// text that is a few of thousands.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Later {
+    /// By row.
+    lines: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    row: u32,
+    col: u32,
+    at: u32,
+    /// Length in bytes.
+    len: u32,
+    is_first: bool,
+}
+
+impl Later {
+    pub(super) fn extend(&mut self, unread: Unread) {
+        for segment in unread.segments {
+            for (index, line) in segment.lines.iter().enumerate() {
+                let end = segment.lines.get(index + 1).map_or(segment.text.len(), |next| next.start - 1);
+                let len = narrow(end.saturating_sub(line.start));
+                self.lines.push(Piece { row: line.row, col: line.col, at: line.at, len, is_first: index == 0 });
+            }
+        }
+    }
+
+    /// Reads those with a line in rows `first` up to, without, `end`; `message` is the text that all were found in. The
+    /// marks are in no order, and may be of rows around those.
+    pub(super) fn read(&self, first: u32, end: u32, message: &GrowingText, out: &mut Vec<Mark>) {
+        let inside = self.lines.partition_point(|line| line.row < first);
+        let begins = |line: &Piece| line.is_first;
+        let from = match self.lines.get(inside) {
+            Some(line) if !line.is_first => self.lines[..inside].iter().rposition(begins).unwrap_or(inside),
+            _ => inside,
+        };
+        let mut unread = Unread::default();
+        for line in self.lines[from..].iter().take_while(|line| !line.is_first || line.row < end) {
+            if line.is_first {
+                unread.segments.push(Segment::default());
+            }
+            let Some(segment) = unread.segments.last_mut() else { continue };
+            let text: String = message.slices(line.at as usize, line.len as usize).collect();
+            segment.line(&text, line.row, line.col as usize, line.at as usize);
+        }
+        unread.read(out);
+    }
+}
+
+/// A carriage return is no line break in the buffer.
+fn push_without_returns(out: &mut String, text: &str) {
+    let mut pieces = text.split('\r');
+    out.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        out.push(' ');
+        out.push_str(piece);
     }
 }
 
 /// Whether there may be anything to mark.
 fn has_signs(text: &str) -> bool {
-    text.bytes().any(|byte| matches!(byte, b'*' | b'_' | b'`' | b'~' | b'[' | b'<')) || text.contains("://")
+    text.bytes().any(|byte| matches!(byte, b'*' | b'_' | b'`' | b'~' | b'[' | b'<'))
+        || memchr::memmem::find(text.as_bytes(), b"://").is_some()
 }
 
 /// A link whose end was not met yet.

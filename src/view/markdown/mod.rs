@@ -25,8 +25,11 @@ mod starts;
 mod table;
 
 use blocks::{Blocks, Found};
+use inline::Later;
 pub use mark::{CodeBlock, Group, Mark, Pad, Place};
 use table::TableRow;
+
+use crate::core::text::GrowingText;
 
 /// Bytes of an open paragraph, or of a line, that are looked at as one.
 pub const LIMIT: usize = 4 * 1024;
@@ -42,10 +45,16 @@ pub struct Markdown {
     partial: String,
     /// Where `partial` begins in its line; not 0 only in a line longer than [`LIMIT`].
     partial_col: usize,
+    /// Where `partial` begins in the message.
+    partial_at: usize,
+    /// The row that was the last one when the marks were brought up to date.
+    last_row: u32,
     is_finished: bool,
     /// Rows of the open table.
     table: Vec<TableRow>,
+    /// Those of blocks, and those inside of blocks except for `later`.
     marks: Settled<Mark>,
+    later: Later,
     pads: Settled<Pad>,
     code: Settled<CodeBlock>,
     changed: Option<Changed>,
@@ -118,9 +127,14 @@ impl Markdown {
         }
     }
 
-    /// The highlights of rows `first` up to, without, `end`, in order.
-    pub fn marks(&self, first: u32, end: u32) -> &[Mark] {
-        between(&self.marks.items, first, end, |mark| mark.row)
+    /// The highlights of rows `first` up to, without, `end`, in order. `message` is all text that was pushed, or more.
+    pub fn marks(&self, first: u32, end: u32, message: &GrowingText) -> Vec<Mark> {
+        let mut marks = Vec::new();
+        self.later.read(first, end, message, &mut marks);
+        marks.retain(|mark| (first..end).contains(&mark.row));
+        marks.extend_from_slice(between(&self.marks.items, first, end, |mark| mark.row));
+        marks.sort_unstable();
+        marks
     }
 
     /// The paddings in those rows.
@@ -153,11 +167,12 @@ impl Markdown {
 
     fn part_of_line(&mut self, is_end: bool) {
         if self.partial_col == 0 {
-            self.blocks.line(&self.partial, is_end);
+            self.blocks.line(&self.partial, self.partial_at, is_end);
         } else {
             self.blocks.more(&self.partial, self.partial_col);
         }
         self.partial_col += self.partial.len();
+        self.partial_at += self.partial.len();
         self.partial.clear();
     }
 
@@ -165,12 +180,16 @@ impl Markdown {
         self.part_of_line(true);
         self.blocks.end_line();
         self.partial_col = 0;
+        self.partial_at += 1;
     }
 
     /// Brings the marks up to date.
     fn show(&mut self) {
         let mut pads = Vec::new();
         let mut code = Vec::new();
+        // What nobody can have seen may be read when somebody does.
+        self.later.extend(self.blocks.unread.split_off(self.last_row + 1));
+        self.last_row = self.blocks.row();
         let marks = read(&mut self.blocks);
         for found in std::mem::take(&mut self.blocks.found) {
             match found {
@@ -185,7 +204,7 @@ impl Markdown {
         let mut open = self.blocks.clone();
         if !self.partial.is_empty() {
             if self.partial_col == 0 {
-                open.line(&self.partial, true);
+                open.line(&self.partial, self.partial_at, true);
             } else {
                 open.more(&self.partial, self.partial_col);
             }

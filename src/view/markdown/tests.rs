@@ -15,6 +15,17 @@ fn whole(text: &str) -> Markdown {
     markdown
 }
 
+fn message(text: &str) -> GrowingText {
+    let mut message = GrowingText::default();
+    message.push_str(text);
+    message
+}
+
+/// All marks of a text, of which `markdown` knows the beginning or the whole.
+fn all_marks(markdown: &Markdown, text: &str) -> Vec<Mark> {
+    markdown.marks(ALL.start, ALL.end, &message(text))
+}
+
 /// `row:text group` of every mark.
 fn marks(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.split('\n').collect();
@@ -22,7 +33,7 @@ fn marks(text: &str) -> Vec<String> {
         let row = mark.row as usize;
         format!("{row}:{} {:?}", &lines[row][mark.col as usize..mark.end_col as usize], mark.group)
     };
-    whole(text).marks(ALL.start, ALL.end).iter().map(told).collect()
+    all_marks(&whole(text), text).iter().map(told).collect()
 }
 
 #[test]
@@ -151,7 +162,12 @@ fn a_chunk_costs_the_same_wherever_it_comes() {
         markdown.push("\nanother line of *the same* paragraph");
         assert!(markdown.marks.items.len() - markdown.marks.final_len < LIMIT);
     }
-    assert!(markdown.marks(2_000, 2_001).iter().any(|mark| mark.group == Group::Emphasis));
+    let text = format!(
+        "{}{}",
+        "one long paragraph with **strong** words and `code`, ".repeat(2_000),
+        "\nanother line of *the same* paragraph".repeat(2_000)
+    );
+    assert!(markdown.marks(2_000, 2_001, &message(&text)).iter().any(|mark| mark.group == Group::Emphasis));
 }
 
 #[test]
@@ -162,7 +178,20 @@ fn a_fence_may_be_endless() {
         markdown.push("x\n");
         assert!(markdown.marks.items.len() - markdown.marks.final_len <= 1);
     }
-    assert_eq!(markdown.marks(5_000, 5_001).len(), 1);
+    assert_eq!(markdown.marks(5_000, 5_001, &message(&format!("```\n{}", "x\n".repeat(10_000)))).len(), 1);
+}
+
+#[test]
+fn what_comes_in_a_flood_is_read_when_it_is_looked_at() {
+    let text = "# a `heading`\n\nsome *words*\r\nand `code`\n\n| a | `b` |\n|---|---|\n| <b> | *c* |\n\n".repeat(100);
+    let (flood, mut trickle) = (whole(&text), Markdown::default());
+    text.split_inclusive(' ').for_each(|piece| trickle.push(piece));
+    trickle.finish();
+    assert_eq!(all_marks(&flood, &text), all_marks(&trickle, &text));
+    assert!(flood.marks.items.len() * 3 < trickle.marks.items.len() * 2, "only the blocks are there at once");
+    for row in [0, 2, 3, 7, 450, 452, 453] {
+        assert_eq!(flood.marks(row, row + 1, &message(&text)), trickle.marks(row, row + 1, &message(&text)));
+    }
 }
 
 /// A text whose pieces are likely to be Markdown.
@@ -185,8 +214,8 @@ fn any_length() -> impl Strategy<Value = String> {
         .prop_map(|(text, times)| text.repeat(times.min(60_000 / text.len().max(1))))
 }
 
-fn everything(markdown: &Markdown) -> (Vec<Mark>, Vec<Pad>, Vec<CodeBlock>) {
-    (markdown.marks.items.clone(), markdown.pads.items.clone(), markdown.code.items.clone())
+fn everything(markdown: &Markdown, text: &str) -> (Vec<Mark>, Vec<Pad>, Vec<CodeBlock>) {
+    (all_marks(markdown, text), markdown.pads.items.clone(), markdown.code.items.clone())
 }
 
 proptest! {
@@ -200,25 +229,29 @@ proptest! {
         let mut markdown = Markdown::default();
         let mut copy = (Vec::new(), Vec::new());
         for piece in cuts.windows(2) {
+            let old_rows = narrow(text[..piece[0]].matches('\n').count()) + 1;
             markdown.push(&text[piece[0]..piece[1]]);
-            if let Some(changed) = markdown.take_changed() {
-                let Place { row, col } = changed.from;
-                let len = (copy.0.len(), copy.1.len());
-                copy.0.retain(|mark: &Mark| (mark.row, mark.col) < (row, col));
-                copy.1.retain(|pad: &Pad| (pad.row, pad.col) < (row, col));
-                prop_assert!(changed.had_marks || len == (copy.0.len(), copy.1.len()));
-                copy.0.extend(markdown.marks.items.iter().filter(|mark| (mark.row, mark.col) >= (row, col)));
-                copy.1.extend(markdown.pads.items.iter().filter(|pad| (pad.row, pad.col) >= (row, col)));
-            }
-            prop_assert_eq!(&copy.0, &markdown.marks.items);
+            let marks = all_marks(&markdown, &text[..piece[1]]);
+            let new = Place { row: old_rows, col: 0 };
+            let changed = markdown.take_changed();
+            let from = changed.map_or(new, |changed| changed.from.min(new));
+            let len = (copy.0.len(), copy.1.len());
+            let is_new = |row, col| Place { row, col } >= from;
+            copy.0.retain(|mark: &Mark| !is_new(mark.row, mark.col));
+            copy.1.retain(|pad: &Pad| !is_new(pad.row, pad.col));
+            prop_assert!(changed.is_some_and(|changed| changed.had_marks) || len == (copy.0.len(), copy.1.len()));
+            copy.0.extend(marks.iter().filter(|mark| is_new(mark.row, mark.col)));
+            copy.1.extend(markdown.pads.items.iter().filter(|pad| is_new(pad.row, pad.col)));
+            prop_assert_eq!(&copy.0, &marks);
             prop_assert_eq!(&copy.1, &markdown.pads.items);
         }
         markdown.finish();
-        prop_assert_eq!(everything(&markdown), everything(&whole(&text)));
+        prop_assert_eq!(everything(&markdown, &text), everything(&whole(&text), &text));
+        let marks = all_marks(&markdown, &text);
         prop_assert!(markdown.marks.items.is_sorted_by_key(|mark| (mark.row, mark.col)));
         prop_assert!(markdown.pads.items.is_sorted_by_key(|pad| pad.row));
         let lines: Vec<&str> = text.split('\n').collect();
-        for mark in &markdown.marks.items {
+        for mark in &marks {
             let line = lines[mark.row as usize];
             prop_assert!(mark.col < mark.end_col && line.get(mark.col as usize..mark.end_col as usize).is_some());
         }
@@ -339,7 +372,7 @@ fn reference(text: &str) -> BTreeSet<Feature> {
 fn features(text: &str) -> BTreeSet<Feature> {
     let lines: Vec<&str> = text.split('\n').collect();
     let mut found = BTreeSet::new();
-    for mark in whole(text).marks(ALL.start, ALL.end) {
+    for mark in all_marks(&whole(text), text) {
         let line = lines[mark.row as usize].trim_start_matches([' ', '>', '-', '*', '1', '.']);
         match mark.group {
             Group::CodeBlock => found.insert((mark.row, 0, mark.group)),

@@ -127,7 +127,7 @@ fn whole(transcript: &Transcript, queued: &[String]) -> Vec<String> {
 
 fn whole_buffer(transcript: &Transcript, queued: &[String]) -> Buffer {
     let mut view = view();
-    (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index)));
+    (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index), transcript));
     view.set_queued(queued);
     let mut buffer = Buffer::new();
     buffer.frame(&mut view, transcript, usize::MAX);
@@ -191,11 +191,13 @@ Plan  1/2
 fn a_chunk_costs_its_own_length_however_long_the_message_is() {
     let mut transcript = Transcript::default();
     let mut view = view();
-    view.note(transcript.chunk(Speaker::Agent, None, &"long\n".repeat(50_000)).expect("a change"));
+    let change = transcript.chunk(Speaker::Agent, None, &"long\n".repeat(50_000)).expect("a change");
+    view.note(change, &transcript);
     while !view.is_clean() {
         view.take(&transcript, 32 * 1024);
     }
-    view.note(transcript.chunk(Speaker::Agent, None, "x").expect("a change"));
+    let change = transcript.chunk(Speaker::Agent, None, "x").expect("a change");
+    view.note(change, &transcript);
     assert_eq!(view.take(&transcript, 32 * 1024), [Op::InsertText { row: 50_000, col: 0, lines: vec!["x".into()] }]);
 }
 
@@ -205,10 +207,11 @@ fn only_the_changed_rows_of_a_card_are_sent() {
     let mut view = view();
     let mut call = ToolCall::new("1".into(), Millis(0));
     call.content = vec![ToolContent::Text("a\nb\nc".into())];
-    view.note(transcript.add_tool(call));
+    let change = transcript.add_tool(call);
+    view.note(change, &transcript);
     view.take(&transcript, 1000);
     let change = transcript.update_tool("1", |call| call.content = vec![ToolContent::Text("a\nX\nc".into())]);
-    view.note(change.expect("a change"));
+    view.note(change.expect("a change"), &transcript);
     let ops = view.take(&transcript, 1000);
     assert_eq!(ops[1], Op::SetLines { first: 2, last: 3, lines: vec!["  │ X".into()] });
 }
@@ -294,7 +297,7 @@ proptest! {
                 }
                 other => {
                     if let Some(change) = happen(&mut transcript, other) {
-                        view.note(change);
+                        view.note(change, &transcript);
                     }
                 }
             }
@@ -320,7 +323,8 @@ fn a_very_long_line_grows_in_few_steps() {
     let mut transcript = Transcript::default();
     let mut view = view();
     let text = "0123456789".repeat(200_000);
-    view.note(transcript.chunk(Speaker::Agent, None, &text).expect("a change"));
+    let change = transcript.chunk(Speaker::Agent, None, &text).expect("a change");
+    view.note(change, &transcript);
     let mut buffer = Buffer::new();
     let mut frames = 0;
     while !view.is_clean() {
