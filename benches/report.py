@@ -76,6 +76,10 @@ def promises(results: Results) -> list[Promise]:
     helper_rss = middle("flood-200000", PLUGIN, lambda run: run.helper_rss)
     if helper_rss is not None:
         judged.append(Promise("flood of 200,000: growth of the helper's RSS in MB", helper_rss, 64.0))
+    for scenario in ("output", "code", "table", "replay"):
+        key = middle(scenario, PLUGIN, lambda run: run.key_max)
+        if key is not None:
+            judged.append(Promise(f"{scenario}: worst key press in ms", key, 20.0))
     return judged
 
 

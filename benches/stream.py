@@ -19,9 +19,9 @@ WORDS = (
 class Stream:
     """A turn: the messages as lines of JSON, and the texts that a client must show, in this order."""
 
+    name: str
     messages: bytes
     shown: tuple[str, ...]
-    chunks: int
 
     def missing_from(self, transcript: str) -> str | None:
         """The first text that the transcript does not show after the ones before it, or None if it shows all."""
@@ -56,7 +56,7 @@ def flood(chunks: int, tool_calls: int = 10, seed: int = 7) -> Stream:
         while len(rest) < size:
             rest += next(text)
         segment.append(rest[:size])
-        lines.append(_chunk(rest[:size]))
+        lines.append(chunk(rest[:size]))
         rest = rest[size:]
         if tool < tool_calls and index and index % between == 0:
             tool += 1
@@ -64,14 +64,14 @@ def flood(chunks: int, tool_calls: int = 10, seed: int = 7) -> Stream:
             shown.append(_tool_title(tool))
             lines += _tool_call(tool)
     segment.append(f"\n\n{MARKER}\n")
-    lines.append(_chunk(segment[-1]))
+    lines.append(chunk(segment[-1]))
     end_segment()
-    return Stream(b"".join(lines), tuple(shown), chunks)
+    return Stream(f"flood-{chunks}", b"".join(lines), tuple(shown))
 
 
 def stored(stream: Stream, folder: Path) -> Path:
     """Writes the messages to a file, which the agent reads before the turn."""
-    path = folder / f"stream-{stream.chunks}.jsonl"
+    path = folder / f"stream-{stream.name}.jsonl"
     if not path.exists():
         path.write_bytes(stream.messages)
     return path
@@ -100,12 +100,14 @@ def _line(message: dict) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
-def _update(update: dict) -> bytes:
+def update(update: dict) -> bytes:
+    """A `session/update` as a line."""
     return _line({"method": "session/update", "params": {"sessionId": SESSION, "update": update}})
 
 
-def _chunk(text: str) -> bytes:
-    return _update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+def chunk(text: str) -> bytes:
+    """A piece of the agent's message as a line."""
+    return update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
 
 
 def _tool_title(number: int) -> str:
@@ -118,7 +120,7 @@ def _tool_call(number: int) -> list[bytes]:
     content = [{"type": "content", "content": {"type": "text", "text": output}}]
     call = {"title": _tool_title(number), "kind": "read", "status": "pending"}
     return [
-        _update({"sessionUpdate": "tool_call", **ident, **call}),
-        _update({"sessionUpdate": "tool_call_update", **ident, "status": "in_progress"}),
-        _update({"sessionUpdate": "tool_call_update", **ident, "status": "completed", "content": content}),
+        update({"sessionUpdate": "tool_call", **ident, **call}),
+        update({"sessionUpdate": "tool_call_update", **ident, "status": "in_progress"}),
+        update({"sessionUpdate": "tool_call_update", **ident, "status": "completed", "content": content}),
     ]

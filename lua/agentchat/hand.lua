@@ -99,6 +99,7 @@ function M.frame(items)
       report(tostring(item[1]), "unknown item")
     end
   end
+  require("agentchat.spinner").beat()
   return answer
 end
 

@@ -9,6 +9,8 @@ local pictures = { "⠋", "⠙", "⠸", "⠴", "⠦", "⠇" }
 local at = 1
 ---@type uv.uv_timer_t?
 local timer
+--- When the picture last changed, in milliseconds.
+local moved_at = 0
 
 ---@param chat agentchat.Chat
 function M.runs(chat)
@@ -41,8 +43,19 @@ local function tick()
     return
   end
   at = at % #pictures + 1
+  moved_at = vim.uv.now()
   for _, chat in ipairs(chats) do
     require("agentchat.layout").refresh_bar(chat)
+  end
+end
+
+--- The screen is about to be drawn anew: what moves then costs no drawing of its own.
+function M.beat()
+  if timer and vim.uv.now() - moved_at >= INTERVAL then
+    tick()
+    if timer then
+      timer:again()
+    end
   end
 end
 

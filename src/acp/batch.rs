@@ -38,6 +38,14 @@ impl Batch {
         self.push(chunk.into_message());
     }
 
+    /// Whether there is text, and nothing but text.
+    pub fn is_text(&self) -> bool {
+        let is_chunk = |event: &Event| {
+            matches!(event, Event::Agent(_, AgentMessage::Update { update: Update::Chunk { .. }, .. }))
+        };
+        !self.events.is_empty() && self.events.iter().all(is_chunk)
+    }
+
     /// All events.
     pub fn into_events(self) -> Vec<Event> {
         self.events
@@ -66,8 +74,10 @@ mod tests {
         ] {
             batch.chunk(chunk);
         }
+        assert!(batch.is_text());
         batch.push(AgentMessage::Unusable("problem".into()));
         batch.chunk(chunk("t", Speaker::Thought, Some("1"), "g"));
+        assert!(!batch.is_text());
         let texts: Vec<String> = batch
             .into_events()
             .into_iter()

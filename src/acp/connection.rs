@@ -20,6 +20,7 @@ use tracing::Instrument;
 use super::batch::Batch;
 use super::encode;
 use super::lines::{Line, LineSplitter};
+use super::pace::{Brought, Pace};
 use super::protocol::{Incoming, Protocol};
 use crate::core::config::AgentSpec;
 use crate::core::event::{Departure, Event};
@@ -30,10 +31,6 @@ use crate::process::{AgentProcess, Spawn};
 
 /// Bytes read at once. With [`QUEUE`] batches this bounds what lies between the agent's pipe and the core to 4 MiB.
 const READ_BUFFER: usize = 256 * 1024;
-/// Reads that follow each other closer than this are a flood.
-const FLOOD_GAP: Duration = Duration::from_micros(500);
-/// How long a flood is left to pile up; far below what anybody notices.
-const FLOOD_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes that lie in the pipe of an agent's output; what any user may have on Linux (`man 7 pipe`).
 #[cfg(target_os = "linux")]
 const PIPE: std::ffi::c_int = 1024 * 1024;
@@ -266,7 +263,7 @@ async fn read(
 ) {
     let mut splitter = LineSplitter::new(max_line);
     let mut buffer = vec![0; READ_BUFFER];
-    let mut last_read = Instant::now();
+    let mut pace = Pace::new(buffer.len());
     loop {
         let length = match stdout.read(&mut buffer).await {
             Ok(0) => break,
@@ -276,22 +273,19 @@ async fn read(
                 break;
             }
         };
-        let now = Instant::now();
-        let is_flood = now.duration_since(last_read) < FLOOD_GAP;
-        last_read = now;
+        let read_at = Instant::now();
         let mut batch = Batch::new(conn);
         {
             let mut protocol = protocol.lock();
             splitter.feed(&buffer[..length], |line| decode(&mut protocol, &line, max_line, &mut batch));
         }
+        let brought = if batch.is_text() { Brought::Text } else { Brought::Other };
         let batch = batch.into_events();
         if !batch.is_empty() && events.send(batch).await.is_err() {
             return;
         }
-        if is_flood && length < buffer.len() / 2 {
-            // What piles up in the pipe meanwhile is read at once, instead of a wake-up for each of the agent's writes.
-            sleep(FLOOD_PAUSE).await;
-            last_read = Instant::now();
+        if let Some(pause) = pace.pause(read_at, length, brought) {
+            sleep(pause).await;
         }
     }
     let rest = splitter.finish();

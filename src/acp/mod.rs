@@ -5,6 +5,7 @@
 //! * [`decode`]: parts to the core's own types, taking what can be understood and keeping the rest;
 //! * [`encode`]: the core's types to lines;
 //! * [`protocol`]: the pure state between the two: which of our calls an answer belongs to;
+//! * [`pace`]: how long to let an agent's output pile up;
 //! * [`batch`]: what one read brought, for the core;
 //! * [`connection`]: the process and the tasks around it.
 //!
@@ -17,5 +18,6 @@ pub mod encode;
 pub mod envelope;
 pub mod lines;
 pub mod protocol;
+mod pace;
 mod surrogates;
 mod tool_calls;

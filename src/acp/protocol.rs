@@ -31,7 +31,6 @@ impl Kind {
 
 /// What a line was.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "almost every line is a message, and lives on the stack for a moment")]
 pub enum Incoming<'a> {
     /// A piece of a message, which almost every line is.
     Chunk(Chunk<'a>),

@@ -20,7 +20,7 @@ use crate::core::transcript::{Change, EntryIndex, Transcript};
 use crate::view::TranscriptView;
 
 /// Bytes of text in a frame to begin with.
-const FIRST_BUDGET: usize = 32 * 1024;
+const FIRST_BUDGET: usize = 64 * 1024;
 const MIN_BUDGET: usize = 4 * 1024;
 const MAX_BUDGET: usize = 128 * 1024;
 /// A frame that took longer than this, in milliseconds, is followed by smaller ones.
@@ -28,9 +28,9 @@ const SLOW: u64 = 12;
 /// A full frame that took no longer than this may be followed by larger ones.
 const FAST: u64 = 5;
 /// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
-const CALM_INTERVAL: u64 = 50;
+const CALM_INTERVAL: u64 = 75;
 /// Between frames while there is a backlog.
-const BUSY_INTERVAL: u64 = 1;
+const BUSY_INTERVAL: u64 = 0;
 /// Longest wait after frames that failed in a row.
 const MAX_BACKOFF: u64 = 10_000;
 /// Events of a frame. Each may run autocommands of the user.

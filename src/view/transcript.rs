@@ -23,10 +23,11 @@ const MAX_SEEN: usize = 300;
 /// Most bytes that are appended to a long line at once: a larger value takes Neovim long to unpack.
 const MAX_SHARE: usize = 256 * 1024;
 /// This many bytes of a message that are not in the buffer are a flood, not a trickle.
-const FLOOD: usize = 8 * 1024;
+const FLOOD: usize = 32 * 1024;
 
 /// The state of one transcript buffer.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct TranscriptView {
     cwd: PathBuf,
     heights: Counts,
