@@ -40,9 +40,8 @@ impl Batch {
 
     /// Whether there is text, and nothing but text.
     pub fn is_text(&self) -> bool {
-        let is_chunk = |event: &Event| {
-            matches!(event, Event::Agent(_, AgentMessage::Update { update: Update::Chunk { .. }, .. }))
-        };
+        let is_chunk =
+            |event: &Event| matches!(event, Event::Agent(_, AgentMessage::Update { update: Update::Chunk { .. }, .. }));
         !self.events.is_empty() && self.events.iter().all(is_chunk)
     }
 

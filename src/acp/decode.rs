@@ -343,7 +343,8 @@ mod tests {
         ] {
             let params: Value = serde_json::from_str::<Value>(line).expect("JSON")["params"].take();
             let raw = RawValue::from_string(params.to_string()).expect("JSON");
-            let Some(AgentMessage::Update { session, update: chunk }) = chunk_line(line).map(Chunk::into_message) else {
+            let Some(AgentMessage::Update { session, update: chunk }) = chunk_line(line).map(Chunk::into_message)
+            else {
                 panic!("{line}")
             };
             assert_eq!((session, chunk), update(&raw).expect("an update"));

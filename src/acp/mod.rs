@@ -17,7 +17,7 @@ pub mod decode;
 pub mod encode;
 pub mod envelope;
 pub mod lines;
-pub mod protocol;
 mod pace;
+pub mod protocol;
 mod surrogates;
 mod tool_calls;

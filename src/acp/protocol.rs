@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::envelope::{self, Envelope};
 use super::decode::Chunk;
+use super::envelope::{self, Envelope};
 use super::{decode, encode};
 use crate::core::ids::{CallId, ConnId};
 use crate::core::message::{AgentCall, AgentMessage, AgentRequest, RpcError};

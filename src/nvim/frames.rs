@@ -29,6 +29,9 @@ const SLOW: u64 = 12;
 const FAST: u64 = 5;
 /// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
 const CALM_INTERVAL: u64 = 75;
+/// The same while text comes faster than anybody reads: a frame of so many bytes or more.
+const FAST_INTERVAL: u64 = 100;
+const FAST_TEXT: usize = 512;
 /// Between frames while there is a backlog.
 const BUSY_INTERVAL: u64 = 0;
 /// Longest wait after frames that failed in a row.
@@ -121,6 +124,8 @@ struct Inspection {
 struct InFlight {
     sent: Millis,
     full: bool,
+    /// Of text.
+    bytes: usize,
     /// All but rows, which are made anew when a frame failed.
     items: Vec<Value>,
 }
@@ -365,7 +370,7 @@ impl Frames {
         items.extend(self.take_events());
         let full = left == 0 || !self.events.is_empty();
         rows.extend(items.iter().cloned());
-        self.in_flight = Some(InFlight { sent: now, full, items });
+        self.in_flight = Some(InFlight { sent: now, full, bytes: self.budget - left, items });
         rows
     }
 
@@ -401,7 +406,8 @@ impl Frames {
             self.budget = (self.budget * 3 / 2).min(MAX_BUDGET);
         }
         self.not_before = now.plus(BUSY_INTERVAL);
-        self.calm_before = if frame.full { self.not_before } else { frame.sent.plus(CALM_INTERVAL) };
+        let interval = if frame.bytes < FAST_TEXT { CALM_INTERVAL } else { FAST_INTERVAL };
+        self.calm_before = if frame.full { self.not_before } else { frame.sent.plus(interval) };
         for (&id, chat) in &mut self.chats {
             let tick = get(answer, "ticks").and_then(|ticks| integer(ticks, &id.to_string()));
             if let Some(tick) = tick {
