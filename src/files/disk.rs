@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest text that is read, in bytes: 64 MiB. A whole disk image would be more than memory has room for.
 pub const MAX_TEXT: usize = 64 * 1024 * 1024;
@@ -132,12 +133,15 @@ fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
     }
     #[cfg(not(unix))]
     let _ = is_private;
-    let mut attempt = 0_u32;
+    // Of all writes of this process: any number of them may be under way in one folder.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // Without the file's own name, which may be as long as a name can be.
-        let temporary = path.with_file_name(format!(".agentchat-{}-{attempt}", std::process::id()));
+        let temporary = path.with_file_name(format!(".agentchat-{}-{number}", std::process::id()));
         match options.open(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 100 => attempt += 1,
+            // Left by a process that was killed and had the same number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|file| (temporary, file)),
         }
     }
@@ -164,6 +168,17 @@ mod tests {
         }
         assert_eq!(read(&path)?, "two");
         assert_eq!(fs::read_dir(folder.path().join("a/b"))?.count(), 1, "nothing else is left in the folder");
+        Ok(())
+    }
+
+    #[test]
+    fn any_number_of_files_may_be_in_the_way() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        for number in 0..5_000 {
+            fs::write(folder.path().join(format!(".agentchat-{}-{number}", std::process::id())), "")?;
+        }
+        write(&folder.path().join("x"), "text")?;
+        assert_eq!(read(&folder.path().join("x"))?, "text");
         Ok(())
     }
 
