@@ -24,7 +24,8 @@ local PRIORITY = 115
 ---@class agentchat.CodeJob
 ---@field buf integer
 ---@field anchor integer extmark that covers the block
----@field language string
+---@field fence string what the fence calls the language
+---@field language? string the parser's name, once it was looked for
 ---@field rows integer
 ---@field row integer the first row, 0-based in the block, whose colours are not here yet
 ---@field failures integer
@@ -43,12 +44,18 @@ local jobs = {}
 local is_scheduled = false
 local last_ident = 0
 
+--- The parsers that were looked for since there was nothing to do the last time, by what a fence calls the language;
+--- false if there is none. Later it is looked for anew: the user may have installed it.
+---@type table<string, string|false>
+local parsers = {}
+
 ---@type table<string, boolean> languages whose failure was reported
 local reported = {}
 
----@param language string
+---@param job agentchat.CodeJob
 ---@param reason any
-local function report(language, reason)
+local function report(job, reason)
+  local language = job.language or job.fence
   if not reported[language] then
     reported[language] = true
     local text = "colouring code failed; is the tree-sitter parser for %s up to date? %s"
@@ -57,19 +64,28 @@ local function report(language, reason)
 end
 
 --- The parser for what a fence calls the language, if there is one. It is looked for, not loaded.
----@param language string
----@return string?
-local function parser_for(language)
-  language = language:lower()
-  local filetype = vim.filetype.match({ filename = "code." .. language }) or language
-  local name = vim.treesitter.language.get_lang(language) or vim.treesitter.language.get_lang(filetype) or filetype
+---@param fence string
+---@return string|false name
+local function look_for_parser(fence)
+  local word = fence:lower()
+  local get_lang = vim.treesitter.language.get_lang
+  local filetype = vim.filetype.match({ filename = "code." .. word }) or word
+  local name = get_lang(word) or get_lang(filetype) or filetype
   local function has(pattern)
     return #api.nvim_get_runtime_file(pattern:format(name), false) > 0
   end
   -- Anything else would be a pattern, or a way to other folders.
-  if name:find("^[%w_]+$") and has("parser/%s.*") and has("queries/%s/highlights.scm") then
-    return name
+  local is_name = name:find("^[%w_]+$") ~= nil
+  return is_name and has("parser/%s.*") and has("queries/%s/highlights.scm") and name
+end
+
+---@param fence string
+---@return string?
+local function parser_for(fence)
+  if parsers[fence] == nil then
+    parsers[fence] = look_for_parser(fence)
   end
+  return parsers[fence] or nil
 end
 
 ---@param job agentchat.CodeJob
@@ -153,7 +169,8 @@ end
 ---@return "over"|"waits"|"goes on" state
 local function work(job, deadline)
   local first, last = place(job)
-  if not first or not last then
+  job.language = job.language or parser_for(job.fence)
+  if not first or not last or not job.language then
     return "over"
   end
   if job.answer then
@@ -167,7 +184,7 @@ local function work(job, deadline)
     return "waits"
   end
   if job.failures >= MAX_FAILURES then
-    report(job.language, "The Neovim that parses it ended.")
+    report(job, "The Neovim that parses it ended.")
     return "over"
   end
   if not ask(job, first, last) then
@@ -190,7 +207,7 @@ local function slice()
     local job = jobs[1]
     local ok, state = pcall(work, job, deadline)
     if not ok then
-      report(job.language, state)
+      report(job, state)
     end
     if not ok or state == "over" then
       drop(job)
@@ -198,15 +215,15 @@ local function slice()
       return
     end
   end
-  if not jobs[1] then
-    require("agentchat.code_process").rest()
-  end
   M.schedule()
 end
 
 --- Goes on after a pause, if there is anything to do.
 function M.schedule()
-  if jobs[1] and not is_scheduled then
+  if not jobs[1] then
+    parsers = {}
+    require("agentchat.code_process").rest()
+  elseif not is_scheduled then
     is_scheduled = true
     vim.defer_fn(slice, PAUSE)
   end
@@ -239,9 +256,8 @@ end
 function M.failed(ident, reason)
   local job = asked(ident)
   if job then
-    report(job.language, reason)
+    report(job, reason)
     drop(job)
-    require("agentchat.code_process").rest()
     M.schedule()
   end
 end
@@ -259,17 +275,13 @@ end
 ---@param buf integer
 ---@param first integer
 ---@param last integer
----@param language string what the fence says
-function M.add(buf, first, last, language)
+---@param fence string what the fence calls the language
+function M.add(buf, first, last, fence)
   if first >= last or api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first) > MAX_BYTES then
     return
   end
-  local parser = parser_for(language)
-  if not parser then
-    return
-  end
   local anchor = api.nvim_buf_set_extmark(buf, anchor_ns, first, 0, { end_row = last - 1 })
-  jobs[#jobs + 1] = { buf = buf, anchor = anchor, language = parser, rows = last - first, row = 0, failures = 0 }
+  jobs[#jobs + 1] = { buf = buf, anchor = anchor, fence = fence, rows = last - first, row = 0, failures = 0 }
   M.schedule()
 end
 
@@ -279,11 +291,7 @@ function M.forget(buf)
   jobs = vim.tbl_filter(function(job)
     return job.buf ~= buf
   end, jobs)
-  if jobs[1] then
-    M.schedule()
-  else
-    require("agentchat.code_process").rest()
-  end
+  M.schedule()
 end
 
 return M

@@ -8,6 +8,7 @@ mod support;
 
 mod bar;
 mod chat;
+mod code_colours;
 mod commands;
 mod conversation;
 mod drafts;
