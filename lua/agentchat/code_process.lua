@@ -1,4 +1,4 @@
---- The second Neovim, in which code blocks are parsed: started with the first one, ended when there was none for a while.
+--- The second Neovim, in which code blocks are parsed: started ahead of them, ended when there was none for a while.
 ---
 --- It runs without the user's configuration, and is only told things: nothing waits for it.
 
@@ -99,6 +99,13 @@ function M.call(name, argument)
     require("agentchat.code").worker_gone()
   end)
   return true
+end
+
+--- Code may come soon: starts it if there is none, so that the first block need not wait for that.
+function M.prepare()
+  if not channel and start() then
+    M.rest()
+  end
 end
 
 --- It has answered, and nothing else is wanted for now.
