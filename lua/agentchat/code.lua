@@ -12,6 +12,8 @@ local anchor_ns = api.nvim_create_namespace("agentchat.code")
 
 --- How long a slice may take, and the pause until the next one, in milliseconds.
 local BUDGET, PAUSE = 3, 15
+--- How long is believed what was found when parsers were looked for, in milliseconds; one may be installed.
+local PARSERS_TIME = 60000
 --- Extmarks that are set between two looks at the clock.
 local STRIDE = 50
 --- A longer block, in bytes, keeps its one colour: tens of thousands of extmarks would make moving in it slow.
@@ -33,8 +35,6 @@ local PRIORITY = 115
 ---@field answer? agentchat.CodeAnswer what is being made extmarks
 
 ---@class agentchat.CodeAnswer
----@field groups integer[] highlight groups by the capture's index, as far as they were used
----@field captures string[]
 ---@field flat integer[] see `code_worker.lua`
 ---@field at integer index of the next capture in `flat`
 ---@field next_row? integer where the following answer begins; nil for the last one
@@ -43,11 +43,17 @@ local PRIORITY = 115
 local jobs = {}
 local is_scheduled = false
 local last_ident = 0
+--- When extmarks were set last, by the clock of the event loop.
+local last_paint = 0
 
---- The parsers that were looked for since there was nothing to do the last time, by what a fence calls the language;
---- false if there is none. Later it is looked for anew: the user may have installed it.
+--- What was found when a parser was looked for, by what a fence calls the language; false if there is none.
 ---@type table<string, string|false>
 local parsers = {}
+local parsers_since = 0
+
+--- The captures of each language's query by their index: names, or ids of highlight groups once they were used.
+---@type table<string, (string|integer)[]>
+local captures_of = {}
 
 ---@type table<string, boolean> languages whose failure was reported
 local reported = {}
@@ -82,6 +88,10 @@ end
 ---@param fence string
 ---@return string?
 local function parser_for(fence)
+  local now = vim.uv.now()
+  if now - parsers_since > PARSERS_TIME then
+    parsers, parsers_since = {}, now
+  end
   if parsers[fence] == nil then
     parsers[fence] = look_for_parser(fence)
   end
@@ -118,6 +128,19 @@ local function ask(job, first, last)
   })
 end
 
+---@param captures (string|integer)[] what is looked up becomes the group's id
+---@param index integer
+---@param language string
+---@return integer group
+local function group_of(captures, index, language)
+  local group = captures[index]
+  if type(group) == "string" then
+    group = api.nvim_get_hl_id_by_name(("@%s.%s"):format(group, language))
+    captures[index] = group
+  end
+  return group
+end
+
 --- Sets extmarks until the deadline.
 ---@param job agentchat.CodeJob
 ---@param first integer where the block is
@@ -125,7 +148,7 @@ end
 ---@return boolean done
 local function paint(job, first, deadline)
   local answer = job.answer --[[@as agentchat.CodeAnswer]]
-  local flat, groups = answer.flat, answer.groups
+  local flat, captures = answer.flat, captures_of[job.language]
   local mark = { strict = false }
   while answer.at <= #flat do
     if vim.uv.hrtime() >= deadline then
@@ -133,14 +156,12 @@ local function paint(job, first, deadline)
     end
     local stop = math.min(answer.at + STRIDE * 6, #flat + 1)
     for i = answer.at, stop - 1, 6 do
-      local capture = flat[i + 4]
-      groups[capture] = groups[capture]
-        or api.nvim_get_hl_id_by_name(("@%s.%s"):format(answer.captures[capture], job.language))
       mark.end_row, mark.end_col = first + flat[i + 2], flat[i + 3]
-      mark.hl_group, mark.priority = groups[capture], PRIORITY + flat[i + 5]
+      mark.hl_group, mark.priority = group_of(captures, flat[i + 4], job.language), PRIORITY + flat[i + 5]
       api.nvim_buf_set_extmark(job.buf, chat_ns, first + flat[i], flat[i + 1], mark)
     end
     answer.at = stop
+    last_paint = vim.uv.now()
   end
   return true
 end
@@ -221,7 +242,6 @@ end
 --- Goes on after a pause, if there is anything to do.
 function M.schedule()
   if not jobs[1] then
-    parsers = {}
     require("agentchat.code_process").rest()
   elseif not is_scheduled then
     is_scheduled = true
@@ -238,15 +258,23 @@ end
 
 --- Captures of the block that was asked about (`code_worker.lua` calls this).
 ---@param ident integer
----@param captures string[] names by index
+---@param language string
+---@param captures? string[] names by index, unless they were told before
 ---@param flat integer[]
 ---@param next_row? integer
-function M.take(ident, captures, flat, next_row)
+function M.take(ident, language, captures, flat, next_row)
   local job = asked(ident)
+  if captures ~= vim.NIL then
+    captures_of[language] = captures
+  end
   if job then
     next_row = next_row ~= vim.NIL and next_row or nil
-    job.answer = { captures = captures, groups = {}, flat = flat, at = 1, next_row = next_row }
-    M.schedule()
+    job.answer = { flat = flat, at = 1, next_row = next_row }
+    if not is_scheduled and vim.uv.now() - last_paint >= PAUSE then
+      slice()
+    else
+      M.schedule()
+    end
   end
 end
 

@@ -10,6 +10,7 @@ local CAPTURES = 1000
 
 ---@class agentchat.CodeBlockParsed
 ---@field ident integer
+---@field language string
 ---@field text string
 ---@field root TSNode
 ---@field query vim.treesitter.Query
@@ -19,6 +20,10 @@ local CAPTURES = 1000
 --- The one that is being coloured.
 ---@type agentchat.CodeBlockParsed?
 local block
+
+--- The query of each language whose captures' names were told.
+---@type table<string, vim.treesitter.Query>
+local told = {}
 
 local has_predicates = false
 
@@ -43,8 +48,18 @@ local function parse(fields)
   end
   local text = table.concat(lines, "\n") .. "\n"
   local query = assert(vim.treesitter.query.get(fields.language, "highlights"), "there is no highlight query")
-  local root = vim.treesitter.get_string_parser(text, fields.language):parse()[1]:root()
-  return { ident = fields.ident, text = text, root = root, query = query, row = fields.row, rows = #lines }
+  -- Languages within the language are not coloured: without this, a second query would be compiled for them.
+  local options = { injections = { [fields.language] = "" } }
+  local root = vim.treesitter.get_string_parser(text, fields.language, options):parse()[1]:root()
+  return {
+    ident = fields.ident,
+    language = fields.language,
+    text = text,
+    root = root,
+    query = query,
+    row = fields.row,
+    rows = #lines,
+  }
 end
 
 --- The next captures, six numbers each: row, column, end row and end column, all 0-based in the block and the end
@@ -52,8 +67,8 @@ end
 ---@param of agentchat.CodeBlockParsed
 ---@return integer[] flat
 local function next_captures(of)
-  local flat = {}
-  while of.row < of.rows and #flat < CAPTURES * 6 do
+  local flat, count = {}, 0
+  while of.row < of.rows and count < CAPTURES * 6 do
     local first = of.row
     of.row = first + ROWS
     for id, node, metadata in of.query:iter_captures(of.root, of.text, first, of.row) do
@@ -61,7 +76,9 @@ local function next_captures(of)
       local row, col, end_row, end_col = node:range()
       -- What began in earlier rows was told with those.
       if name:sub(1, 1) ~= "_" and name ~= "spell" and name ~= "nospell" and (row >= first or first == 0) then
-        vim.list_extend(flat, { row, col, end_row, end_col, id, tonumber(metadata.priority) and 1 or 0 })
+        flat[count + 1], flat[count + 2], flat[count + 3], flat[count + 4] = row, col, end_row, end_col
+        flat[count + 5], flat[count + 6] = id, tonumber(metadata.priority) and 1 or 0
+        count = count + 6
       end
     end
   end
@@ -78,7 +95,9 @@ local function continue()
   if block then
     local flat = next_captures(block)
     local next_row = block.row < block.rows and block.row or vim.NIL
-    tell("take", block.ident, block.query.captures, flat, next_row)
+    local is_news = told[block.language] ~= block.query
+    told[block.language] = block.query
+    tell("take", block.ident, block.language, is_news and block.query.captures or vim.NIL, flat, next_row)
   end
 end
 
