@@ -4,6 +4,7 @@
 
 pub mod acp;
 pub mod agents;
+pub mod changes;
 pub mod cli;
 pub mod core;
 pub mod files;
