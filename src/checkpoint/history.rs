@@ -61,13 +61,10 @@ pub fn undo(now: &Was, chapters: &[Chapter], merge: Merge) -> Restored {
         if let Was::Unknown(why) = &chapter.before {
             return Restored::Impossible(why.clone());
         }
-        match without(&current, chapter, merge) {
-            Some(earlier) => current = earlier,
-            None => {
-                is_conflict = true;
-                current = chapter.before.clone();
-            }
-        }
+        current = without(&current, chapter, merge).unwrap_or_else(|| {
+            is_conflict = true;
+            chapter.before.clone()
+        });
     }
     if is_conflict { Restored::Conflict(current) } else { Restored::To(current) }
 }

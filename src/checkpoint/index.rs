@@ -1,6 +1,6 @@
 //! The files of a project as they were at a moment: who they are by their facts, and their bytes as far as limits allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Index {
 
     /// The files that are not as they are in here, those that are new, and those that are gone.
     pub fn changed(&self, root: &Path, limits: Limits) -> Vec<PathBuf> {
-        let mut gone: BTreeMap<&Path, ()> = self.files.keys().map(|path| (&**path, ())).collect();
+        let mut gone: BTreeSet<&Path> = self.files.keys().map(|path| &**path).collect();
         let mut changed = Vec::new();
         let mut seen = 0;
         for (path, metadata) in list(root) {
@@ -159,7 +159,7 @@ impl Index {
             }
         }
         // A folder that cannot be listed any more says nothing about its files; one that is ignored by now neither.
-        changed.extend(gone.into_keys().filter(|path| fs::symlink_metadata(path).is_err()).map(Path::to_owned));
+        changed.extend(gone.into_iter().filter(|path| fs::symlink_metadata(path).is_err()).map(Path::to_owned));
         changed
     }
 }
