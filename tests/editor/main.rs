@@ -36,6 +36,7 @@ mod scrolling;
 mod snapshots;
 mod start;
 mod tour;
+mod undo;
 mod views;
 mod windows;
 mod windows_changed;
