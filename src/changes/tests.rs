@@ -222,7 +222,7 @@ proptest! {
         let mut their_text = refs(&base);
         their_text.splice(from.., theirs.iter().map(|line| format!("agent {line}")));
         let (b, o, t) = (view(&base), view(&ours), view(&their_text));
-        let is_apart = from >= row + cut + 1;
+        let is_apart = from > row + cut;
         let mut expected = ours[..(from - cut + 1).min(ours.len())].to_vec();
         expected.extend(their_text[from..].iter().cloned());
         match merge(&b, &o, &t) {

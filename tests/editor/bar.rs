@@ -73,7 +73,10 @@ fn the_bar_tells_who_does_what_with_what() {
 
 #[test]
 fn the_spinner_turns_only_while_a_turn_runs() {
-    let (editor, agent) = chat(Setup::new().init(RECORD_TIMERS), [chunk("a"), gate("end"), end_turn()]);
+    // The second Neovim has a timer of its own, for its end.
+    let alone = "require('agentchat.code_process').prepare = function() end";
+    let setup = Setup::new().init(RECORD_TIMERS).init(alone);
+    let (editor, agent) = chat(setup, [chunk("a"), gate("end"), end_turn()]);
     editor.wait_until("nothing runs", |e| timers(e) == json!(0));
     editor.prompt("go");
     editor.wait_state("running");
