@@ -1,7 +1,8 @@
 --- Pending hunks as they are seen in their buffers: the old lines as virtual lines above the new ones, which are coloured.
 ---
 --- A mark costs about as much as the line it is about, so marks are set only for rows that some window shows: for a changed
---- table at once, for others when they come into view. The text of the window that the user is in stays where it is: old
+--- table at once, for others when they come into view. Never while Neovim draws: virtual lines that appear then leave the
+--- screen half drawn. The text of the window that the user is in stays where it is: old
 --- lines that would push the cursor down are a word at the end of the line until the user moves.
 
 local M = {}
@@ -193,15 +194,15 @@ local function draw(buf, state, hunk, is_new)
   end
 end
 
---- Sets the marks of the rows that a window shows.
+--- The hunks in some rows that have no marks yet.
 ---@param buf integer
 ---@param file agentchat.ChangedFile
 ---@param first integer
 ---@param last integer
----@param is_new boolean
-local function draw_rows(buf, file, first, last, is_new)
-  local state = drawn[buf]
-  local at = math.max(1, hunks_of.after(file.hunks, first - 1))
+---@return agentchat.Hunk[]
+local function missing(buf, file, first, last)
+  local state, list = drawn[buf], {}
+  local at = hunks_of.after(file.hunks, first - 1)
   -- A deletion at the first row ends there.
   while at > 1 and hunks_of.last(file.hunks[at - 1]) >= first do
     at = at - 1
@@ -209,11 +210,12 @@ local function draw_rows(buf, file, first, last, is_new)
   local hunk = file.hunks[at]
   while hunk and hunk.first <= last do
     if not state.hunks[hunk] then
-      draw(buf, state, hunk, is_new)
+      list[#list + 1] = hunk
     end
     at = at + 1
     hunk = file.hunks[at]
   end
+  return list
 end
 
 --- Whether a column of signs is there without ours.
@@ -283,6 +285,23 @@ local function hint_row(buf, file, first, last)
   end
 end
 
+--- Sets the marks of the rows that a window shows, and the hint in the current one.
+---@param win integer
+---@param buf integer
+---@param file agentchat.ChangedFile
+---@param is_new boolean
+local function draw_window(win, buf, file, is_new)
+  -- Not `getwininfo`: Neovim computes the last row for it and then takes most of a changed window for drawn.
+  local first = vim.fn.line("w0", win) - 1
+  local last = first + api.nvim_win_get_height(win)
+  for _, hunk in ipairs(missing(buf, file, first, last)) do
+    draw(buf, drawn[buf], hunk, is_new)
+  end
+  if win == api.nvim_get_current_win() then
+    move_hint(buf, drawn[buf], hint_row(buf, file, first, last))
+  end
+end
+
 ---@param buf integer
 ---@param file agentchat.ChangedFile
 local function begin(buf, file)
@@ -323,8 +342,7 @@ local function redraw(file, is_new)
   end
   begin(buf, file)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    local info = vim.fn.getwininfo(win)[1]
-    draw_rows(buf, file, info.topline - 1, math.max(info.botline, info.topline + info.height) - 1, is_new or false)
+    draw_window(win, buf, file, is_new or false)
   end
 end
 
@@ -410,6 +428,18 @@ local function on_line(win, buf, row)
   end
 end
 
+--- Sets the marks that are missing in the windows of the current tab page.
+local function draw_windows()
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    local buf = api.nvim_win_get_buf(win)
+    local file = buffer.file_of(buf)
+    if file and #file.hunks > 0 then
+      redraw(file)
+      draw_window(win, buf, file, false)
+    end
+  end
+end
+
 ---@param win integer
 ---@param buf integer
 ---@param first integer
@@ -420,21 +450,19 @@ local function on_win(win, buf, first, last)
   if not file or #file.hunks == 0 then
     return false
   end
-  if not drawn[buf] then
-    begin(buf, file)
-  end
   local state = drawn[buf]
-  if state.version ~= file.version then
+  if not state or state.version ~= file.version then
     return false
   end
-  draw_rows(buf, file, first, last, false)
-  if win == api.nvim_get_current_win() then
-    local row = hint_row(buf, file, first, last)
-    if row ~= state.hint_row then
-      vim.schedule(function()
-        move_hint(buf, state, row)
-      end)
-    end
+  -- Closed folds and long lines make the rows of a window others than its height says.
+  if #missing(buf, file, first, last) > 0 then
+    vim.schedule(function()
+      if drawn[buf] == state and state.version == file.version and api.nvim_buf_is_loaded(buf) then
+        for _, hunk in ipairs(missing(buf, file, first, last)) do
+          draw(buf, state, hunk, false)
+        end
+      end
+    end)
   end
   hidden[win] = folded(win, file, first, last)
   return next(hidden[win]) ~= nil
@@ -452,7 +480,11 @@ function M.start()
   end
   is_started = true
   require("agentchat.highlight").set()
-  store.listen(function(file)
+  store.listen(function(file, in_edit)
+    if not in_edit then
+      redraw(file, true)
+      return
+    end
     if next(waiting) == nil then
       vim.schedule(function()
         local files = vim.tbl_keys(waiting)
@@ -473,6 +505,10 @@ function M.start()
     end,
   })
   local group = api.nvim_create_augroup("agentchat.diff", {})
+  api.nvim_create_autocmd({ "WinScrolled", "WinResized", "WinEnter", "BufWinEnter", "TabEnter" }, {
+    group = group,
+    callback = draw_windows,
+  })
   api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinLeave" }, {
     group = group,
     callback = function()

@@ -31,7 +31,7 @@ end
 ---@return integer[][] of_old
 ---@return integer[][] of_new
 function M.changed(old, new)
-  if #old > LONGEST or #new > LONGEST or old == new then
+  if old == "" or new == "" or old == new or math.max(#old, #new) > LONGEST then
     return {}, {}
   end
   local old_tokens, old_ends = split(old)
