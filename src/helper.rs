@@ -241,6 +241,7 @@ impl Owner {
         let (config, names) = settings.core_config();
         let default_agent = config.default_agent.clone();
         if fits && self.core.is_none() {
+            self.files.set_save_dirty(settings.save_dirty);
             self.settings = settings;
             self.core = Some(State::new(config));
         }
