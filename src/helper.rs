@@ -250,6 +250,7 @@ impl Owner {
             if let Some(state) = &settings.state {
                 self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
             }
+            self.files.set_save_dirty(settings.save_dirty);
             self.settings = settings;
             self.core = Some(State::new(config));
         }

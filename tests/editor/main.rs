@@ -16,6 +16,7 @@ mod commands;
 mod conversation;
 mod drafts;
 mod file_bytes;
+mod file_merges;
 mod file_writes;
 mod files;
 mod folds;
