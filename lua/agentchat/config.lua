@@ -14,6 +14,7 @@
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
 ---@field completion? { autotrigger?: boolean }
+---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -24,6 +25,7 @@
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
 ---@field completion { autotrigger: boolean }
+---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -98,6 +100,19 @@ M.schema = {
     type = "boolean",
     default = true,
     doc = "Whether `/` and `@` in the prompt show completions by themselves.",
+  },
+  {
+    key = "follow.jumps_per_second",
+    type = "number",
+    default = 4,
+    check = between(0.1, 20),
+    doc = "How often at most the window that follows the agent jumps.",
+  },
+  {
+    key = "follow.resume_on_prompt",
+    type = "boolean",
+    default = false,
+    doc = "Whether following that was paused goes on with the next prompt.",
   },
   {
     key = "layout.width",
@@ -343,6 +358,7 @@ function M.for_helper()
     default_agent = config.default_agent,
     timeouts = config.timeouts,
     max_line_bytes = config.max_line_bytes,
+    follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }
 end
 

@@ -124,6 +124,7 @@ impl State {
         let record = TurnRecord::new(self.now, chat.usage.as_ref());
         chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
         chat.transcript.begin_turn();
+        chat.follow.begin_turn();
         let text = written(&prompt.parts);
         let change = chat.transcript.add_prompt(&text);
         let agent = chat.agent.clone();
@@ -177,6 +178,7 @@ impl State {
         self.cancel_permissions_of_turn(turn.id);
         self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
+        self.end_trail(id);
         self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
         self.touch(id);
     }

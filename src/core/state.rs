@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
+use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
 use super::permission::{FileWork, Permission};
@@ -46,6 +47,7 @@ pub(super) struct Chat {
     /// The prompt at the head of the queue whose mentions are being looked up.
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
+    pub(super) follow: Follow,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
@@ -287,6 +289,7 @@ impl Chat {
             newest: None,
             gathering: None,
             turn: None,
+            follow: Follow::default(),
             title: None,
             modes: Vec::new(),
             mode: None,

@@ -130,6 +130,7 @@ impl Outside {
                 | Effect::Transcript(..)
                 | Effect::Show(_)
                 | Effect::Forget(_)
+                | Effect::Look(_)
                 | Effect::ForgetSession(..) => {}
             }
         }
