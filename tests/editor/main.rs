@@ -15,6 +15,7 @@ mod file_bytes;
 mod file_writes;
 mod files;
 mod folds;
+mod follow;
 mod framing;
 mod harness;
 mod helper_life;

@@ -9,9 +9,10 @@ local M = {}
 ---@return T
 function M.run(action)
   local ignored = vim.o.eventignore
-  vim.cmd("noautocmd set eventignore=all")
+  -- Not with |:noautocmd|, which puts this very option back.
+  vim.o.eventignore = "all"
   local ok, result = pcall(action)
-  vim.cmd("noautocmd let &eventignore = " .. vim.fn.string(ignored))
+  vim.o.eventignore = ignored
   if not ok then
     error(result, 0)
   end

@@ -41,10 +41,7 @@ end
 ---@param tab integer
 ---@return boolean
 function M.is_free(win, tab)
-  return api.nvim_win_is_valid(win)
-    and api.nvim_win_get_tabpage(win) == tab
-    and is_normal(win)
-    and not in_use(tab)[win]
+  return api.nvim_win_is_valid(win) and api.nvim_win_get_tabpage(win) == tab and is_normal(win) and not in_use(tab)[win]
 end
 
 ---@param win integer
@@ -58,7 +55,8 @@ end
 ---@param tab integer
 ---@return integer[]
 local function by_use(tab)
-  local previous = vim.fn.win_getid(vim.fn.tabpagewinnr(api.nvim_tabpage_get_number(tab), "#"), api.nvim_tabpage_get_number(tab))
+  local previous =
+    vim.fn.win_getid(vim.fn.tabpagewinnr(api.nvim_tabpage_get_number(tab), "#"), api.nvim_tabpage_get_number(tab))
   local function used(win)
     return win == previous and math.huge or vim.fn.getbufinfo(api.nvim_win_get_buf(win))[1].lastused
   end
@@ -102,10 +100,19 @@ local function open(tab, buf)
   if not best then
     return nil
   end
+  local split = direction(best)
+  local columns, lines = api.nvim_win_get_width(best), api.nvim_win_get_height(best)
+  local config = { split = split, win = best, noautocmd = true }
+  if split == "right" then
+    config.width = math.floor((columns - 1) / 2)
+  else
+    config.height = math.floor((lines - 1) / 2)
+  end
   local win = windows.keeping_views(tab, function()
     local opened
     windows.keeping_sizes(tab, function()
-      opened = api.nvim_open_win(buf, false, { split = direction(best), win = best, noautocmd = true })
+      vim.wo[best].winfixwidth, vim.wo[best].winfixheight = false, false
+      opened = api.nvim_open_win(buf, false, config)
     end)
     return opened
   end)
