@@ -1,6 +1,7 @@
 //! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
 
 mod settings;
+mod world;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
+use crate::checkpoint::Checkpoints;
 use crate::core::effect::{Effect, GatherJob, LookJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::follow::Look;
@@ -99,6 +101,7 @@ async fn export_to(wanted: &Export, text: String) -> (MessageLevel, String) {
 struct Owner {
     nvim: Nvim,
     files: Files,
+    checkpoints: Checkpoints,
     finder: Finder,
     start: Instant,
     core: Option<State>,
@@ -124,8 +127,10 @@ impl Owner {
     fn new(nvim: Nvim, from_lua: mpsc::UnboundedReceiver<FromLua>) -> Self {
         let (to_us, from_agents) = mpsc::channel(QUEUE);
         let (finish, finished) = mpsc::unbounded_channel();
+        let checkpoints = Checkpoints::default();
         Self {
-            files: Files::new(nvim.clone()),
+            files: Files::new(nvim.clone(), checkpoints.clone()),
+            checkpoints,
             finder: Finder::default(),
             nvim,
             start: Instant::now(),
@@ -211,6 +216,7 @@ impl Owner {
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::Trail(chat, id) => self.trail(chat, id),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
+            FromLua::FileSaved(path) => self.saved_by_user(path),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -244,6 +250,9 @@ impl Owner {
         let (config, names) = settings.core_config();
         let default_agent = config.default_agent.clone();
         if fits && self.core.is_none() {
+            if let Some(state) = &settings.state {
+                self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+            }
             self.settings = settings;
             self.core = Some(State::new(config));
         }
@@ -315,8 +324,15 @@ impl Owner {
                 let request = job.request;
                 self.file_work(request, self.files.write(job, content));
             }
+            Effect::Survey(_)
+            | Effect::BeginTurn(..)
+            | Effect::EndTurn(_)
+            | Effect::NameFiles(..)
+            | Effect::Look(..)
+            | Effect::TakeIn(_)
+            | Effect::Undo(_) => self.carry_out_on_disk(effect),
             Effect::Gather(job) => self.gather(job),
-            Effect::Look(job) => self.look(job),
+            Effect::Locate(job) => self.locate(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
             }
@@ -333,7 +349,10 @@ impl Owner {
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
             }
             Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
-            Effect::Forget(chat) => self.frames.forget(chat),
+            Effect::Forget(chat) => {
+                self.frames.forget(chat);
+                self.checkpoints.forget(chat);
+            }
         }
     }
 
@@ -378,7 +397,7 @@ impl Owner {
     }
 
     /// Looks at where an agent is. Should that panic, there was nothing to be seen.
-    fn look(&self, job: LookJob) {
+    fn locate(&self, job: LookJob) {
         let LookJob { chat, visits } = job;
         let finish = self.finish.clone();
         let work = tokio::spawn(places::look(self.files.clone(), visits.clone()));

@@ -13,8 +13,10 @@
 ---@field max_line_bytes? integer
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field completion? { autotrigger?: boolean }
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
+---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -24,8 +26,10 @@
 ---@field max_line_bytes integer
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field completion { autotrigger: boolean }
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
+---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -96,6 +100,27 @@ M.schema = {
     doc = "Milliseconds in which a cancelled turn may end by itself.",
   },
   {
+    key = "checkpoints.max_files",
+    type = "number",
+    default = 20000,
+    check = positive_integer,
+    doc = "Files of a project that are looked at before a turn.",
+  },
+  {
+    key = "checkpoints.max_file_bytes",
+    type = "number",
+    default = 1024 * 1024,
+    check = positive_integer,
+    doc = "The longest file that is kept although no tool call names it, in bytes.",
+  },
+  {
+    key = "checkpoints.max_bytes",
+    type = "number",
+    default = 256 * 1024 * 1024,
+    check = positive_integer,
+    doc = "How much a Neovim keeps on disk to undo turns, in bytes.",
+  },
+  {
     key = "completion.autotrigger",
     type = "boolean",
     default = true,
@@ -113,6 +138,27 @@ M.schema = {
     type = "boolean",
     default = false,
     doc = "Whether following that was paused goes on with the next prompt.",
+  },
+  {
+    key = "changes.preview",
+    type = "boolean",
+    default = true,
+    doc = "Whether pending changes are drawn in their buffers.",
+  },
+  {
+    key = "changes.hint",
+    type = "boolean",
+    default = true,
+    doc = "Whether the first change in view says how to decide.",
+  },
+  {
+    key = "changes.auto_accept",
+    type = "table",
+    default = {},
+    check = function(rules)
+      return require("agentchat.changes.auto_accept").check(rules)
+    end,
+    doc = "Changes that need no decision.",
   },
   {
     key = "layout.width",
@@ -357,6 +403,8 @@ function M.for_helper()
     agents = agents,
     default_agent = config.default_agent,
     timeouts = config.timeouts,
+    checkpoints = config.checkpoints,
+    state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
     follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }

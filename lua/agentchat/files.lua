@@ -336,7 +336,8 @@ end
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
----@param opts { save: boolean, eol?: boolean } `eol` is whether the text ends in a newline
+---@param opts { save: boolean, eol?: boolean, changes?: table } `eol` is whether the text ends in a newline; `changes` is
+---the table of hunks that holds after the edits
 ---@return table
 function M.file_edit(buf, tick, edits, opts)
   if is_stale(buf, tick) then
@@ -352,8 +353,15 @@ function M.file_edit(buf, tick, edits, opts)
     return { error = problem }
   end
   local ok, reason = pcall(function()
-    if #edits > 0 then
-      apply(buf, edits)
+    local function edit()
+      if #edits > 0 then
+        apply(buf, edits)
+      end
+    end
+    if type(opts.changes) == "table" then
+      require("agentchat.changes").replace(buf, opts.changes, edit)
+    else
+      edit()
     end
     if opts.eol ~= nil and opts.eol ~= vim.NIL and opts.eol ~= vim.bo[buf].eol then
       vim.bo[buf].eol = opts.eol
@@ -381,5 +389,14 @@ function M.file_edit(buf, tick, edits, opts)
     saved = opts.save and not vim.bo[buf].modified,
   }
 end
+
+--- Edits a buffer as one undo step of its own; windows keep their views.
+M.apply = apply
+
+--- An error of an Ex command, without Neovim's own Lua around it.
+M.plain = plain
+
+--- Why a buffer cannot be edited.
+M.why_not_writable = why_not_writable
 
 return M

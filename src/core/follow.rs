@@ -229,7 +229,7 @@ impl State {
         follow.not_before = now.plus(interval);
         follow.looking = true;
         let visits = std::mem::take(&mut follow.waiting);
-        self.effects.push(Effect::Look(LookJob { chat: id, visits }));
+        self.effects.push(Effect::Locate(LookJob { chat: id, visits }));
     }
 
     /// Sees to it that the timer runs out at `due` or before.

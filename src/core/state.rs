@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
+use super::attribution::Doings;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
 use super::follow::Follow;
@@ -48,6 +49,10 @@ pub(super) struct Chat {
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
     pub(super) follow: Follow,
+    /// Turns so far; the number of the newest.
+    pub(super) turns: u64,
+    /// What the newest turn tells about files.
+    pub(super) doings: Doings,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
@@ -260,6 +265,7 @@ impl State {
             takes: self.takes(chat),
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
+            turn: chat.turns,
             error,
         })
     }
@@ -290,6 +296,8 @@ impl Chat {
             gathering: None,
             turn: None,
             follow: Follow::default(),
+            turns: 0,
+            doings: Doings::default(),
             title: None,
             modes: Vec::new(),
             mode: None,

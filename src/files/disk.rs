@@ -121,6 +121,9 @@ fn write_over(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
+/// The next number of a temporary file: any number of writes of this process may be under way in one folder.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// Creates a new file in the same folder, so that it can take the place of `path`. Nobody else may read it as long as it
 /// has not got the mode of the one that it replaces.
 fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
@@ -133,8 +136,6 @@ fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
     }
     #[cfg(not(unix))]
     let _ = is_private;
-    // Of all writes of this process: any number of them may be under way in one folder.
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // Without the file's own name, which may be as long as a name can be.

@@ -6,6 +6,7 @@
 
 mod order;
 mod seen;
+mod takeover;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use super::channel::Nvim;
 use super::hand;
 use super::incoming::{array, get, integer, text};
+use crate::checkpoint::Checkpoints;
 use crate::core::effect::{FileJob, ReadRange};
 use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
@@ -35,6 +37,7 @@ const MODULE: &str = "agentchat.files";
 #[derive(Clone)]
 pub struct Files {
     nvim: Nvim,
+    checkpoints: Checkpoints,
     shared: Arc<Shared>,
 }
 
@@ -106,9 +109,9 @@ impl From<Trouble> for FileOutcome {
 }
 
 impl Files {
-    /// Serves files through this Neovim.
-    pub fn new(nvim: Nvim) -> Self {
-        Self { nvim, shared: Arc::default() }
+    /// Serves files through this Neovim; what they were is kept in `checkpoints`.
+    pub fn new(nvim: Nvim, checkpoints: Checkpoints) -> Self {
+        Self { nvim, checkpoints, shared: Arc::default() }
     }
 
     /// The user is done with whatever kept a buffer from being edited.
@@ -181,6 +184,7 @@ impl Files {
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
+        self.keep_before(&job, &path).await;
         let base = self.shared.seen.get(&job.session, &path);
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
@@ -190,6 +194,7 @@ impl Files {
         };
         match result {
             Ok(left) => {
+                self.keep_left(&job, &path).await;
                 self.shared.seen.remember(&job.session, &path, &left);
                 FileOutcome::Written
             }

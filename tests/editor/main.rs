@@ -8,6 +8,7 @@ mod support;
 
 mod bar;
 mod chat;
+mod code_colours;
 mod commands;
 mod conversation;
 mod drafts;
@@ -36,6 +37,7 @@ mod scrolling;
 mod snapshots;
 mod start;
 mod tour;
+mod undo;
 mod views;
 mod windows;
 mod windows_changed;

@@ -28,9 +28,9 @@ impl World {
 
     /// What is to be looked at, if something is; a look is taken only once.
     fn take_look(&mut self) -> Option<Vec<Visit>> {
-        let at = self.effects.iter().position(|effect| matches!(effect, Effect::Look(_)))?;
+        let at = self.effects.iter().position(|effect| matches!(effect, Effect::Locate(_)))?;
         match self.effects.remove(at) {
-            Effect::Look(job) => Some(job.visits),
+            Effect::Locate(job) => Some(job.visits),
             _ => None,
         }
     }
@@ -179,13 +179,13 @@ proptest! {
             let path = format!("/p/{file}");
             world.names(&format!("t{}", world.now.0), &path, Some(1));
             last = Some(path);
-            if world.effects.iter().any(|effect| matches!(effect, Effect::Look(_))) {
+            if world.effects.iter().any(|effect| matches!(effect, Effect::Locate(_))) {
                 looks.push(world.now.0);
                 world.look(&[]);
             }
         }
         while world.follow_timer() {
-            if world.effects.iter().any(|effect| matches!(effect, Effect::Look(_))) {
+            if world.effects.iter().any(|effect| matches!(effect, Effect::Locate(_))) {
                 looks.push(world.now.0);
                 world.look(&[]);
             }

@@ -130,7 +130,14 @@ impl Outside {
                 | Effect::Transcript(..)
                 | Effect::Show(_)
                 | Effect::Forget(_)
-                | Effect::Look(_)
+                | Effect::Survey(_)
+                | Effect::BeginTurn(..)
+                | Effect::EndTurn(_)
+                | Effect::NameFiles(..)
+                | Effect::Locate(_)
+                | Effect::Look(..)
+                | Effect::TakeIn(_)
+                | Effect::Undo(_)
                 | Effect::ForgetSession(..) => {}
             }
         }
