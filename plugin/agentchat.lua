@@ -18,6 +18,10 @@ end, {
 local plugs = {
   ["agentchat-toggle"] = "require('agentchat').toggle()",
   ["agentchat-cancel"] = "require('agentchat').cancel()",
+  ["agentchat-follow"] = "require('agentchat').follow('toggle')",
+  ["agentchat-trail"] = "require('agentchat.follow.trail').fill()",
+  ["agentchat-trail-next"] = "require('agentchat.follow.trail').walk(1)",
+  ["agentchat-trail-prev"] = "require('agentchat.follow.trail').walk(-1)",
   ["agentchat-allow"] = "require('agentchat.permission').decide('allow')",
   ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
   ["agentchat-permission"] = "require('agentchat.permission').show()",

@@ -16,8 +16,9 @@ use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
 use crate::checkpoint::Checkpoints;
-use crate::core::effect::{Effect, GatherJob, MessageLevel};
+use crate::core::effect::{Effect, GatherJob, LookJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
+use crate::core::follow::Look;
 use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
 use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
@@ -29,11 +30,12 @@ use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
 use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
+use crate::nvim::places;
 use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 3;
+pub const INTERFACE: u64 = 4;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -212,6 +214,7 @@ impl Owner {
             FromLua::View(chat, rows) => self.frames.see(chat, rows),
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
+            FromLua::Trail(chat, id) => self.trail(chat, id),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileSaved(path) => self.saved_by_user(path),
             FromLua::FileFree(_) => self.files.freed(),
@@ -330,6 +333,7 @@ impl Owner {
             | Effect::TakeIn(_)
             | Effect::Undo(_) => self.carry_out_on_disk(effect),
             Effect::Gather(job) => self.gather(job),
+            Effect::Locate(job) => self.locate(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
             }
@@ -390,6 +394,33 @@ impl Owner {
             });
             // The owner is gone only when the helper ends.
             let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
+        });
+    }
+
+    /// Looks at where an agent is. Should that panic, there was nothing to be seen.
+    fn locate(&self, job: LookJob) {
+        let LookJob { chat, visits } = job;
+        let finish = self.finish.clone();
+        let work = tokio::spawn(places::look(self.files.clone(), visits.clone()));
+        tokio::spawn(async move {
+            let looks = work.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "looking at where the agent is failed");
+                visits.into_iter().map(|visit| (visit, Look::NoText)).collect()
+            });
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Work(Event::Looked(chat, looks)));
+        });
+    }
+
+    /// Answers in a call of its own, as the next one does.
+    fn trail(&self, chat: ChatId, id: u64) {
+        let visits = self.core.as_ref().map(|core| core.trail(chat)).unwrap_or_default();
+        let nvim = self.nvim.clone();
+        tokio::spawn(async move {
+            let trail = places::trail(visits).await;
+            if let Err(error) = hand::ask(&nvim, HAND, "trail", vec![id.into(), trail]).await {
+                tracing::warn!(%error, "a trail could not be shown");
+            }
         });
     }
 

@@ -201,6 +201,26 @@ M.subcommands = {
       chat().cancel()
     end,
   },
+  follow = {
+    takes = "argument",
+    complete = function()
+      return { "on", "off", "toggle" }
+    end,
+    run = function(args)
+      local wanted = given(args) or "toggle"
+      if vim.list_contains({ "on", "off", "toggle" }, wanted) then
+        chat().follow(wanted)
+      else
+        require("agentchat.message").show("error", ":AgentChat follow takes on, off or toggle")
+      end
+    end,
+  },
+  trail = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.follow.trail").fill()
+    end,
+  },
   allow = {
     takes = "text",
     complete = option_ids("allow"),

@@ -16,6 +16,7 @@
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
 ---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field completion? { autotrigger?: boolean }
+---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
@@ -29,6 +30,7 @@
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
 ---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field completion { autotrigger: boolean }
+---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
@@ -131,6 +133,19 @@ M.schema = {
     type = "boolean",
     default = true,
     doc = "Whether `/` and `@` in the prompt show completions by themselves.",
+  },
+  {
+    key = "follow.jumps_per_second",
+    type = "number",
+    default = 4,
+    check = between(0.1, 20),
+    doc = "How often at most the window that follows the agent jumps.",
+  },
+  {
+    key = "follow.resume_on_prompt",
+    type = "boolean",
+    default = false,
+    doc = "Whether following that was paused goes on with the next prompt.",
   },
   {
     key = "changes.preview",
@@ -400,6 +415,7 @@ function M.for_helper()
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
+    follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }
 end
 

@@ -54,6 +54,11 @@ M.groups = {
   { "AgentChatTableHeader", "@markup.heading", "the head of a table" },
   { "AgentChatTableBorder", "@punctuation.special", "what separates the cells of a table" },
   { "AgentChatRule", "@punctuation.special", "a line across" },
+  { "AgentChatFollowLine", "Visual", "the line that was just jumped to" },
+  { "AgentChatFollow1", "DiagnosticInfo", "where the agent of the first session is" },
+  { "AgentChatFollow2", "DiagnosticHint", "where that of the second is" },
+  { "AgentChatFollow3", "DiagnosticWarn", "where that of the third is" },
+  { "AgentChatFollow4", "DiagnosticOk", "where that of the fourth is; then it begins anew" },
   { "AgentChatPermissionTitle", "Title", "what a permission request is for" },
   { "AgentChatPermissionBorder", "DiagnosticWarn", "the border of a permission request" },
 }

@@ -141,6 +141,19 @@ function M.cancel()
   end
 end
 
+--- Follows the agent of the current tab page's chat, or ends that.
+---@param wanted? "on"|"off"|"toggle"|boolean
+function M.follow(wanted)
+  if type(wanted) == "boolean" then
+    wanted = wanted and "on" or "off"
+  end
+  wanted = wanted or "toggle"
+  if wanted ~= "on" and wanted ~= "off" and wanted ~= "toggle" then
+    error('agentchat: follow() takes "on", "off" or "toggle"', 2)
+  end
+  require("agentchat.follow").set(wanted)
+end
+
 --- Answers a permission request.
 ---@param option string an option's id, or a kind such as "allow_once"
 ---@param request? integer default: the displayed request

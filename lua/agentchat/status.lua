@@ -67,6 +67,9 @@ local function doing(chat)
   if status.permissions > 0 then
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
   end
+  if status.follow ~= "off" then
+    parts[#parts + 1] = status.follow == "on" and "followed" or "follow paused"
+  end
   if status.state == "failed" then
     parts[#parts + 1] = ":AgentChat restart"
   end
@@ -179,7 +182,8 @@ function M.set(id, status)
     return
   end
   local before = chat.status.state
-  chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status)
+  local follow = chat.status.follow
+  chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status, { follow = follow })
   if chat.waiting_is_guess and chat.status.state == "running" then
     chat.waiting, chat.waiting_is_guess = {}, false
   end

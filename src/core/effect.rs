@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::attribution::Author;
 use super::config::AgentSpec;
 use super::event::TimerKey;
+use super::follow::{Visit, Whereabouts};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
 use super::message::{AgentCall, AgentCommand, AgentNotice, Reply};
 use super::permission::PermissionView;
@@ -54,6 +55,8 @@ pub enum Effect {
     Undo(UndoJob),
     /// Look up what a prompt mentions; `Event::Gathered` follows.
     Gather(GatherJob),
+    /// Look at places; `Event::Looked` follows.
+    Locate(LookJob),
     /// Wake the core at that time.
     SetTimer(TimerKey, Millis),
     /// Forget that timer.
@@ -132,6 +135,15 @@ pub struct GatherJob {
     pub takes: PromptCapabilities,
 }
 
+/// Places to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookJob {
+    /// The chat whose agent is there.
+    pub chat: ChatId,
+    /// The places, oldest first.
+    pub visits: Vec<Visit>,
+}
+
 /// Which lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadRange {
@@ -156,6 +168,8 @@ pub enum Show {
     UndoConflicts(ChatId, u64, Vec<PathBuf>),
     /// The agent's commands in this chat.
     Commands(ChatId, Vec<AgentCommand>),
+    /// Where the agent is.
+    Follow(ChatId, Whereabouts),
     /// A `User` autocommand.
     UserEvent(UserEvent),
     /// One message for the user.

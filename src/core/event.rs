@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::attribution::DiskChange;
+use super::follow::{Look, Visit};
 use super::ids::{ChatId, ConnId, OpenId, PromptId};
 use super::message::AgentMessage;
 use super::prompt::{Found, PromptPart};
@@ -28,6 +29,8 @@ pub enum Event {
     Undone(ChatId, UndoReport),
     /// What the mentions of a prompt stand for was looked up.
     Gathered(ChatId, PromptId, Vec<Found>),
+    /// Places that an effect asked for were looked at.
+    Looked(ChatId, Vec<(Visit, Look)>),
     /// A timer that an effect set has run out.
     Timer(TimerKey),
 }
@@ -147,4 +150,6 @@ pub enum TimerKey {
     CancelGrace(ChatId),
     /// A file operation takes so long that the user should know what the agent waits for.
     FileWait(OpenId),
+    /// The next look at where this chat's agent is.
+    Follow(ChatId),
 }

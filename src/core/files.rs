@@ -139,6 +139,7 @@ impl State {
                     turn.record.wrote(&job.path);
                 }
                 self.emit(Show::UserEvent(UserEvent::FileChanged(chat, job.path)));
+                self.look_again(chat);
                 Reply::Done
             }
             FileOutcome::Missing(_) if self.reads_missing_as_empty(&job, &work) => Reply::Content(String::new()),

@@ -10,6 +10,7 @@ pub mod attribution;
 pub mod config;
 pub mod effect;
 pub mod event;
+pub mod follow;
 pub mod ids;
 pub mod message;
 pub mod permission;
@@ -50,10 +51,12 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
         Event::Undone(chat, report) => state.undone(chat, report),
         Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
+        Event::Looked(chat, looks) => state.looked(chat, looks),
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
+        Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
     }
     state.show_touched();
     std::mem::take(&mut state.effects)

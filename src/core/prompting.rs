@@ -128,6 +128,7 @@ impl State {
         let (number, root) = (chat.turns, chat.cwd.clone());
         chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
         chat.transcript.begin_turn();
+        chat.follow.begin_turn();
         let text = written(&prompt.parts);
         let change = chat.transcript.add_prompt(&text);
         let agent = chat.agent.clone();
@@ -184,6 +185,7 @@ impl State {
         self.disk_at_end(id);
         self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
+        self.end_trail(id);
         self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
         self.touch(id);
     }

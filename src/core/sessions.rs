@@ -212,7 +212,7 @@ impl State {
         self.end_turn(id, "cancelled");
         self.leave_session(id);
         self.chats.remove(&id);
-        for key in [TimerKey::NewSession(id), TimerKey::CancelGrace(id)] {
+        for key in [TimerKey::NewSession(id), TimerKey::CancelGrace(id), TimerKey::Follow(id)] {
             self.effects.push(Effect::ClearTimer(key));
         }
         self.effects.push(Effect::Forget(id));

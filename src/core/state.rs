@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::attribution::Doings;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
+use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
 use super::permission::{FileWork, Permission};
@@ -47,6 +48,7 @@ pub(super) struct Chat {
     /// The prompt at the head of the queue whose mentions are being looked up.
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
+    pub(super) follow: Follow,
     /// Turns so far; the number of the newest.
     pub(super) turns: u64,
     /// What the newest turn tells about files.
@@ -293,6 +295,7 @@ impl Chat {
             newest: None,
             gathering: None,
             turn: None,
+            follow: Follow::default(),
             turns: 0,
             doings: Doings::default(),
             title: None,

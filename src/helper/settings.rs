@@ -12,12 +12,16 @@ use crate::core::config::{AgentSpec, Config, Timeouts};
 use crate::nvim::incoming::{array, get, integer, named, string, text};
 use crate::process;
 
+/// Milliseconds between two looks at where an agent is: four jumps a second.
+const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
+
 /// What the user configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Settings {
     agents: BTreeMap<String, AgentSpec>,
     default_agent: Option<String>,
     timeouts: Timeouts,
+    follow_interval: u64,
     /// Where the helper may keep things; `None` if Lua did not say.
     pub(super) state: Option<PathBuf>,
     /// How much is kept to undo turns.
@@ -34,6 +38,7 @@ impl Default for Settings {
             agents: BTreeMap::new(),
             default_agent: None,
             timeouts: Timeouts::default(),
+            follow_interval: DEFAULT_FOLLOW_INTERVAL,
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
@@ -55,6 +60,7 @@ impl Settings {
                 session_new: integer(times, "session_new").unwrap_or(defaults.timeouts.session_new),
                 cancel_grace: integer(times, "cancel_grace").unwrap_or(defaults.timeouts.cancel_grace),
             },
+            follow_interval: integer(config, "follow_interval").unwrap_or(defaults.follow_interval),
             state: string(config, "state").map(PathBuf::from),
             checkpoints: limits(get(config, "checkpoints").unwrap_or(&nil)),
             max_line_bytes: integer(config, "max_line_bytes")
@@ -70,7 +76,8 @@ impl Settings {
         let (agents, default_agent) =
             agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
         let names = agents.keys().cloned().collect();
-        (Config { agents, default_agent, timeouts: self.timeouts }, names)
+        let Self { timeouts, follow_interval, .. } = *self;
+        (Config { agents, default_agent, timeouts, follow_interval }, names)
     }
 }
 

@@ -12,6 +12,7 @@ use rmpv::Value;
 use super::incoming::{array, get, integer};
 use super::wire;
 use crate::core::effect::{MessageLevel, Show, UserEvent};
+use crate::core::follow::Whereabouts;
 use crate::core::ids::{ChatId, Millis, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
@@ -85,6 +86,7 @@ struct Chat {
     status: Option<Status>,
     queue: Queue,
     commands: Option<Vec<AgentCommand>>,
+    whereabouts: Option<Whereabouts>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: Vec<Value>,
 }
@@ -146,6 +148,7 @@ impl Chat {
         let is_told_now = self.has_news()
             || self.queue.changed
             || self.commands.is_some()
+            || self.whereabouts.is_some()
             || (self.view.has_turn() && !self.after_rows.is_empty());
         if is_told_now {
             return Some(Millis::default());
@@ -186,6 +189,7 @@ impl Frames {
             status: None,
             queue: Queue::default(),
             commands: None,
+            whereabouts: None,
             after_rows: Vec::new(),
         });
     }
@@ -230,6 +234,11 @@ impl Frames {
             Show::Commands(chat, commands) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
                     chat.commands = Some(commands);
+                }
+            }
+            Show::Follow(chat, news) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    chat.whereabouts.get_or_insert_default().extend(news);
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
@@ -356,6 +365,7 @@ impl Frames {
             if let Some(commands) = chat.commands.take() {
                 items.push(wire::commands(id, &commands));
             }
+            items.extend(chat.whereabouts.take().map(|news| wire::whereabouts(id, news)));
             if chat.view.has_turn() {
                 self.events.extend(chat.after_rows.drain(..).map(WaitingEvent::Event));
             }

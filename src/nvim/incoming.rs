@@ -31,6 +31,8 @@ pub enum FromLua {
     Inspect(ChatId, EntryIndex),
     /// The transcript is to be written to a file.
     Export(ChatId, Export),
+    /// The trail of a chat is wanted; the number names the question.
+    Trail(ChatId, u64),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
     /// The user saved a file: its absolute path.
@@ -112,6 +114,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
                 replace: get(arguments, "replace").and_then(Value::as_bool).unwrap_or(false),
             },
         ),
+        "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,

@@ -3,6 +3,7 @@
 use rmpv::Value;
 
 use crate::core::effect::{MessageLevel, Show, UserEvent};
+use crate::core::follow::{SeenPlace, Visit, Whereabouts};
 use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
@@ -168,6 +169,34 @@ pub(super) fn commands(chat: ChatId, commands: &[AgentCommand]) -> Value {
     Value::Array(vec!["commands".into(), chat.0.into(), Value::Array(list.collect())])
 }
 
+/// Where the agent is.
+pub(super) fn whereabouts(chat: ChatId, news: Whereabouts) -> Value {
+    let Whereabouts { clear, places, newest } = news;
+    let places = Value::Array(places.into_iter().map(place).collect());
+    Value::Array(vec!["follow".into(), chat.0.into(), clear.into(), places, newest.map_or(Value::Nil, place)])
+}
+
+fn place(place: SeenPlace) -> Value {
+    map([
+        ("path", text(place.path.display().to_string())),
+        ("line", place.line.map_or(Value::Nil, Value::from)),
+        ("size", place.size.into()),
+        ("kind", text(place.kind)),
+        ("title", text(short_line(&place.title))),
+    ])
+}
+
+/// A place of the trail, and the text of its line.
+pub(super) fn visit(visit: &Visit, line: Option<&str>) -> Value {
+    map([
+        ("path", text(visit.place.path.display().to_string())),
+        ("line", visit.place.line.map_or(Value::Nil, Value::from)),
+        ("kind", text(visit.kind.as_str())),
+        ("title", text(short_line(&visit.title))),
+        ("text", optional(line.map(short_line))),
+    ])
+}
+
 /// Everything else that is shown, except what the functions above are for.
 pub(super) fn item(show: &Show) -> Option<Value> {
     Some(Value::Array(match show {
@@ -190,7 +219,9 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             let paths = paths.iter().map(|path| text(path.display().to_string())).collect();
             vec!["undo_conflicts".into(), chat.0.into(), (*turn).into(), Value::Array(paths)]
         }
-        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) => return None,
+        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) | Show::Follow(..) => {
+            return None;
+        }
     }))
 }
 

@@ -20,6 +20,7 @@ mod file_merges;
 mod file_writes;
 mod files;
 mod folds;
+mod follow;
 mod framing;
 mod harness;
 mod helper_life;

@@ -134,6 +134,7 @@ impl Outside {
                 | Effect::BeginTurn(..)
                 | Effect::EndTurn(_)
                 | Effect::NameFiles(..)
+                | Effect::Locate(_)
                 | Effect::Look(..)
                 | Effect::TakeIn(_)
                 | Effect::Undo(_)

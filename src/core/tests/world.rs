@@ -33,6 +33,7 @@ impl World {
             agents: BTreeMap::from([("one".to_owned(), spec.clone()), ("two".to_owned(), spec)]),
             default_agent: "one".into(),
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
+            follow_interval: 250,
         };
         Self { state: State::new(config), now: Millis(0), effects: Vec::new() }
     }
