@@ -15,6 +15,7 @@
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
 ---@field completion? { autotrigger?: boolean }
+---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -26,6 +27,7 @@
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
 ---@field completion { autotrigger: boolean }
+---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -106,6 +108,27 @@ M.schema = {
     type = "boolean",
     default = true,
     doc = "Whether `/` and `@` in the prompt show completions by themselves.",
+  },
+  {
+    key = "changes.preview",
+    type = "boolean",
+    default = true,
+    doc = "Whether pending changes are drawn in their buffers.",
+  },
+  {
+    key = "changes.hint",
+    type = "boolean",
+    default = true,
+    doc = "Whether the first change in view says how to decide.",
+  },
+  {
+    key = "changes.auto_accept",
+    type = "table",
+    default = {},
+    check = function(rules)
+      return require("agentchat.changes.auto_accept").check(rules)
+    end,
+    doc = "Changes that need no decision.",
   },
   {
     key = "layout.width",

@@ -23,10 +23,14 @@ local M = {}
 ---@return agentchat.Status
 function M.get()
   local chat = require("agentchat.chats").current()
+  local changes = package.loaded["agentchat.changes.store"]
   if chat then
-    return vim.deepcopy(chat.status)
+    local status = vim.deepcopy(chat.status)
+    status.changes = changes and changes.count(chat.id) or 0
+    return status
   end
   local status = require("agentchat.chats").initial_status()
+  status.changes = changes and changes.count() or 0
   local helper = require("agentchat.helper")
   if helper.state == "failed" then
     status.state, status.error = "failed", helper.error

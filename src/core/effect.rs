@@ -60,6 +60,8 @@ pub struct FileJob {
     pub request: OpenId,
     /// For which session.
     pub session: (ConnId, SessionId),
+    /// In which chat.
+    pub chat: ChatId,
     /// Absolute path as the agent sent it; or the one that the user allowed, which has no links in it.
     pub path: PathBuf,
     /// The directory that the path must lie in once links are resolved. `None` if the user allowed `path`, which must then

@@ -7,6 +7,9 @@
 mod support;
 
 mod bar;
+mod changes;
+mod changes_preview;
+mod changes_random;
 mod chat;
 mod commands;
 mod conversation;

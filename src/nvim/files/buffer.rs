@@ -20,6 +20,8 @@ pub(super) struct Loaded {
     pub(super) modified: bool,
     /// Somebody else changed the file since a buffer with unsaved changes was read or saved.
     pub(super) is_behind: bool,
+    /// Whether there is such a file.
+    pub(super) is_on_disk: bool,
     pub(super) why_not: Option<String>,
     pub(super) form: Form,
 }
@@ -135,6 +137,7 @@ impl Files {
             tick,
             modified: is_true(&answer, "modified"),
             is_behind: is_true(&answer, "behind"),
+            is_on_disk: is_true(&answer, "on_disk"),
             why_not: get(&answer, "why_not").and_then(text),
             form: Form {
                 eol: is_true(&answer, "eol"),
