@@ -1,5 +1,7 @@
 //! Pending changes of an agent: deciding about them hunk by hunk, file by file, by keys, in macros and with undo.
 
+#![allow(clippy::needless_pass_by_value, reason = "tests read better with json!(…) than with &json!(…)")]
+
 use std::path::Path;
 
 use agentchat::changes::{Author, Hunk, Table, changes};

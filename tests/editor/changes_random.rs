@@ -138,7 +138,7 @@ fn perform(editor: &Editor, name: &str, model: &mut Model, act: &Act) {
         }
         Act::Reject(number) if !hunks.is_empty() => {
             let index = number % hunks.len();
-            let (new, left) = rejected(model, index..index + 1);
+            let (new, left) = rejected(model, index..=index);
             if !new.is_empty() {
                 decide(editor, name, "reject", Some(index));
                 model.enter(new, left);
