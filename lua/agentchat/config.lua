@@ -14,6 +14,7 @@
 ---@field save_dirty? boolean
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field completion? { autotrigger?: boolean }
 ---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
@@ -26,6 +27,7 @@
 ---@field save_dirty boolean
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field completion { autotrigger: boolean }
 ---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
@@ -102,6 +104,27 @@ M.schema = {
     default = 10000,
     check = positive_integer,
     doc = "Milliseconds in which a cancelled turn may end by itself.",
+  },
+  {
+    key = "checkpoints.max_files",
+    type = "number",
+    default = 20000,
+    check = positive_integer,
+    doc = "Files of a project that are looked at before a turn.",
+  },
+  {
+    key = "checkpoints.max_file_bytes",
+    type = "number",
+    default = 1024 * 1024,
+    check = positive_integer,
+    doc = "The longest file that is kept although no tool call names it, in bytes.",
+  },
+  {
+    key = "checkpoints.max_bytes",
+    type = "number",
+    default = 256 * 1024 * 1024,
+    check = positive_integer,
+    doc = "How much a Neovim keeps on disk to undo turns, in bytes.",
   },
   {
     key = "completion.autotrigger",
@@ -373,6 +396,8 @@ function M.for_helper()
     agents = agents,
     default_agent = config.default_agent,
     timeouts = config.timeouts,
+    checkpoints = config.checkpoints,
+    state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
   }

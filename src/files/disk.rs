@@ -161,10 +161,12 @@ fn write_over(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
+/// The next number of a temporary file: any number of writes of this process may be under way in one folder.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// Creates a new file in the same folder, so that it can take the place of `path`. Nobody else may read it as long as it
 /// has not got the mode of the one that it replaces.
 fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -174,17 +176,16 @@ fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
     }
     #[cfg(not(unix))]
     let _ = is_private;
-    for _ in 0..100 {
-        // Without the file's own name, which may be as long as a name can be; and never twice, for who moves the file away
-        // may take it away later than the next one is made.
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Without the file's own name, which may be as long as a name can be.
         let temporary = path.with_file_name(format!(".agentchat-{}-{number}", std::process::id()));
         match options.open(&temporary) {
+            // Left by a process that was killed and had the same number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|file| (temporary, file)),
         }
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many files named .agentchat-…"))
 }
 
 #[cfg(test)]
@@ -208,6 +209,17 @@ mod tests {
         }
         assert_eq!(read(&path)?, "two");
         assert_eq!(fs::read_dir(folder.path().join("a/b"))?.count(), 1, "nothing else is left in the folder");
+        Ok(())
+    }
+
+    #[test]
+    fn any_number_of_files_may_be_in_the_way() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        for number in 0..5_000 {
+            fs::write(folder.path().join(format!(".agentchat-{}-{number}", std::process::id())), "")?;
+        }
+        write(&folder.path().join("x"), "text")?;
+        assert_eq!(read(&folder.path().join("x"))?, "text");
         Ok(())
     }
 

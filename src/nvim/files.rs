@@ -10,6 +10,7 @@ mod hunks;
 mod order;
 mod plan;
 mod seen;
+mod takeover;
 mod write;
 
 use std::collections::HashSet;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use super::channel::Nvim;
 use super::hand;
 use super::incoming::get;
+use crate::checkpoint::Checkpoints;
 use crate::core::effect::{FileJob, ReadRange};
 use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
@@ -42,6 +44,7 @@ const MODULE: &str = "agentchat.files";
 #[derive(Clone)]
 pub struct Files {
     nvim: Nvim,
+    checkpoints: Checkpoints,
     shared: Arc<Shared>,
 }
 
@@ -101,9 +104,9 @@ impl From<Trouble> for FileOutcome {
 }
 
 impl Files {
-    /// Serves files through this Neovim.
-    pub fn new(nvim: Nvim) -> Self {
-        Self { nvim, shared: Arc::default() }
+    /// Serves files through this Neovim; what they were is kept in `checkpoints`.
+    pub fn new(nvim: Nvim, checkpoints: Checkpoints) -> Self {
+        Self { nvim, checkpoints, shared: Arc::default() }
     }
 
     /// Whether a write may save what the user has not saved themselves.
@@ -182,6 +185,7 @@ impl Files {
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
+        self.keep_before(&job, &path).await;
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&job, &path, loaded, content, deadline).await,
@@ -190,6 +194,7 @@ impl Files {
         };
         match result {
             Ok(left) => {
+                self.keep_left(&job, &path).await;
                 self.shared.seen.remember(&job.session, &path, &left, true);
                 FileOutcome::Written
             }

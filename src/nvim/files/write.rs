@@ -203,7 +203,7 @@ impl Files {
     }
 
     /// Waits for the user; not longer than until `deadline`. Whether it is worth another try.
-    async fn wait_until_free(&self, deadline: Instant) -> bool {
+    pub(super) async fn wait_until_free(&self, deadline: Instant) -> bool {
         // Also asked now and then, should the end of a mode go unnoticed.
         const AT_MOST: Duration = Duration::from_millis(500);
         let next = (Instant::now() + AT_MOST).min(deadline);
