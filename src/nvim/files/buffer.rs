@@ -28,7 +28,6 @@ pub(super) struct Loaded {
 
 /// How a buffer's lines make a text.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "they are options of Neovim, independent of each other")]
 pub(super) struct Form {
     /// Whether a line break follows the last line. It does not in a buffer that Neovim would write as an empty file.
     ends_in_break: bool,
