@@ -263,8 +263,13 @@ mod tests {
         for hunk in &one.hunks {
             assert_eq!(from_lua(&to_lua(hunk)).as_ref(), Some(hunk));
         }
-        let many: String = (0..20_000).fold(String::new(), |text, row| text + &format!("{row} before\nsame {row}\n"));
-        let handover = Pending::default().written(&write(&many, &many.replace("before", "after"))).handover(ChatId(1));
+        let hunk = |row: u64| Hunk {
+            id: row,
+            first: 2 * usize::try_from(row).unwrap_or_default(),
+            authors: vec![Author::Agent],
+            old: vec![format!("{row} before")],
+        };
+        let handover = Pending { hunks: (0..20_000).map(hunk).collect(), ..Pending::default() }.handover(ChatId(1));
         assert!(handover.rest.len() > 5);
     }
 }
