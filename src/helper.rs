@@ -1,6 +1,7 @@
 //! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
 
 mod settings;
+mod world;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
+use crate::checkpoint::Checkpoints;
 use crate::core::effect::{Effect, GatherJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
@@ -31,7 +33,7 @@ use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 3;
+pub const INTERFACE: u64 = 4;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -97,6 +99,7 @@ async fn export_to(wanted: &Export, text: String) -> (MessageLevel, String) {
 struct Owner {
     nvim: Nvim,
     files: Files,
+    checkpoints: Checkpoints,
     finder: Finder,
     start: Instant,
     core: Option<State>,
@@ -122,8 +125,10 @@ impl Owner {
     fn new(nvim: Nvim, from_lua: mpsc::UnboundedReceiver<FromLua>) -> Self {
         let (to_us, from_agents) = mpsc::channel(QUEUE);
         let (finish, finished) = mpsc::unbounded_channel();
+        let checkpoints = Checkpoints::default();
         Self {
-            files: Files::new(nvim.clone()),
+            files: Files::new(nvim.clone(), checkpoints.clone()),
+            checkpoints,
             finder: Finder::default(),
             nvim,
             start: Instant::now(),
@@ -208,6 +213,7 @@ impl Owner {
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
+            FromLua::FileSaved(path) => self.saved_by_user(path),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -241,6 +247,10 @@ impl Owner {
         let (config, names) = settings.core_config();
         let default_agent = config.default_agent.clone();
         if fits && self.core.is_none() {
+            if let Some(state) = &settings.state {
+                self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+            }
+            self.files.set_save_dirty(settings.save_dirty);
             self.settings = settings;
             self.core = Some(State::new(config));
         }
@@ -312,6 +322,13 @@ impl Owner {
                 let request = job.request;
                 self.file_work(request, self.files.write(job, content));
             }
+            Effect::Survey(_)
+            | Effect::BeginTurn(..)
+            | Effect::EndTurn(_)
+            | Effect::NameFiles(..)
+            | Effect::Look(..)
+            | Effect::TakeIn(_)
+            | Effect::Undo(_) => self.carry_out_on_disk(effect),
             Effect::Gather(job) => self.gather(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
@@ -329,7 +346,10 @@ impl Owner {
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
             }
             Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
-            Effect::Forget(chat) => self.frames.forget(chat),
+            Effect::Forget(chat) => {
+                self.frames.forget(chat);
+                self.checkpoints.forget(chat);
+            }
         }
     }
 

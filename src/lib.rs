@@ -5,6 +5,7 @@
 pub mod acp;
 pub mod agents;
 pub mod changes;
+pub mod checkpoint;
 pub mod cli;
 pub mod core;
 pub mod files;

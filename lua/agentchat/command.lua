@@ -221,6 +221,19 @@ M.subcommands = {
       require("agentchat.permission").show()
     end,
   },
+  undo = {
+    takes = "argument",
+    complete = function()
+      return require("agentchat.undo").turns()
+    end,
+    run = function(args)
+      if args ~= "" and not args:find("^%d+$") then
+        require("agentchat.message").show("error", ":AgentChat undo takes the number of a turn")
+        return
+      end
+      require("agentchat.undo").run(tonumber(args))
+    end,
+  },
   agents = { takes = "nothing", run = list_agents },
   restart = {
     takes = "nothing",

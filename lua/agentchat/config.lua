@@ -11,8 +11,10 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes? integer
+---@field save_dirty? boolean
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field completion? { autotrigger?: boolean }
 ---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
@@ -22,8 +24,10 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes integer
+---@field save_dirty boolean
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field completion { autotrigger: boolean }
 ---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
@@ -66,6 +70,12 @@ M.schema = {
     check = positive_integer,
     doc = "The longest message of an agent that is read, in bytes.",
   },
+  {
+    key = "save_dirty",
+    type = "boolean",
+    default = false,
+    doc = "Whether an agent's write into a file also saves what you have not saved in it.",
+  },
   { key = "winbar", type = "boolean", default = true, doc = "Whether the transcript has a bar with the chat's state." },
   {
     key = "timeouts.spawn",
@@ -94,6 +104,27 @@ M.schema = {
     default = 10000,
     check = positive_integer,
     doc = "Milliseconds in which a cancelled turn may end by itself.",
+  },
+  {
+    key = "checkpoints.max_files",
+    type = "number",
+    default = 20000,
+    check = positive_integer,
+    doc = "Files of a project that are looked at before a turn.",
+  },
+  {
+    key = "checkpoints.max_file_bytes",
+    type = "number",
+    default = 1024 * 1024,
+    check = positive_integer,
+    doc = "The longest file that is kept although no tool call names it, in bytes.",
+  },
+  {
+    key = "checkpoints.max_bytes",
+    type = "number",
+    default = 256 * 1024 * 1024,
+    check = positive_integer,
+    doc = "How much a Neovim keeps on disk to undo turns, in bytes.",
   },
   {
     key = "completion.autotrigger",
@@ -365,7 +396,10 @@ function M.for_helper()
     agents = agents,
     default_agent = config.default_agent,
     timeouts = config.timeouts,
+    checkpoints = config.checkpoints,
+    state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
+    save_dirty = config.save_dirty,
   }
 end
 

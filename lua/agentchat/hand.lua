@@ -59,6 +59,10 @@ function handlers.commands(item)
   end
 end
 
+function handlers.undo_conflicts(item)
+  require("agentchat.undo").conflicts(item[2], item[3], item[4])
+end
+
 function handlers.event(item)
   local data = item[3]
   require("agentchat.events").fire(item[2], type(data) == "table" and without_nil(data) or nil)

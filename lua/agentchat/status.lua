@@ -186,6 +186,10 @@ function M.set(id, status)
   if chat.status.state ~= before and chat.status.state ~= "starting" then
     require("agentchat.transcript").hint(chat, nil)
   end
+  local is_ready = before == "starting" and chat.status.state == "idle"
+  if is_ready or (chat.status.state == "running" and before ~= "running") then
+    vim.schedule(require("agentchat.code_process").prepare)
+  end
   M.refresh(chat)
   require("agentchat.prompt").status_changed(chat)
 end

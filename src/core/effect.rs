@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::attribution::Author;
 use super::config::AgentSpec;
 use super::event::TimerKey;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
@@ -37,6 +38,20 @@ pub enum Effect {
     ReadFile(FileJob, ReadRange),
     /// Write a file; `Event::FileDone` follows.
     WriteFile(FileJob, Arc<str>),
+    /// Look at a project ahead of the first turn in it.
+    Survey(PathBuf),
+    /// A turn of this number begins: keep what the project is, and watch it.
+    BeginTurn(ChatId, u64, PathBuf),
+    /// The turn of this chat is over: watch no longer than changes may take to be noticed.
+    EndTurn(ChatId),
+    /// Calls named these files: keep what they are, and watch them.
+    NameFiles(ChatId, Vec<PathBuf>),
+    /// Find out whether these files, or any below the folder, changed; `Event::DiskChanged` follows if so.
+    Look(ChatId, Lookout),
+    /// A file changed on disk: let Neovim have it; `Event::Adopted` follows if it is the agent's and something was new.
+    TakeIn(DiskJob),
+    /// Restore files; `Event::Undone` follows.
+    Undo(UndoJob),
     /// Look up what a prompt mentions; `Event::Gathered` follows.
     Gather(GatherJob),
     /// Wake the core at that time.
@@ -56,6 +71,8 @@ pub enum Effect {
 /// A file operation on behalf of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileJob {
+    /// The chat that it belongs to.
+    pub chat: ChatId,
     /// The request it serves.
     pub request: OpenId,
     /// For which session.
@@ -65,6 +82,39 @@ pub struct FileJob {
     /// The directory that the path must lie in once links are resolved. `None` if the user allowed `path`, which must then
     /// not lead anywhere else.
     pub confined_to: Option<PathBuf>,
+}
+
+/// Where to look for changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookout {
+    /// These files.
+    Files(Vec<PathBuf>),
+    /// All of this project.
+    Project(PathBuf),
+}
+
+/// A file that changed on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskJob {
+    /// The chat whose agent may have done it.
+    pub chat: ChatId,
+    /// Its session, if it has one.
+    pub session: Option<(ConnId, SessionId)>,
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Who changed it.
+    pub author: Author,
+}
+
+/// An undo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoJob {
+    /// The chat.
+    pub chat: ChatId,
+    /// See [`super::event::UserAction::Undo`].
+    pub turn: Option<u64>,
+    /// The same.
+    pub replace: Vec<PathBuf>,
 }
 
 /// What a prompt mentions, to be looked up.
@@ -102,6 +152,8 @@ pub enum Show {
     Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.
     TakenBack(ChatId, PromptId, String),
+    /// Files of an undone turn in which the user has changed the same: they decide. The turn, and absolute paths.
+    UndoConflicts(ChatId, u64, Vec<PathBuf>),
     /// The agent's commands in this chat.
     Commands(ChatId, Vec<AgentCommand>),
     /// A `User` autocommand.
@@ -126,8 +178,8 @@ pub enum MessageLevel {
 pub enum UserEvent {
     /// A session is ready.
     SessionStart(ChatId, SessionId),
-    /// A prompt was sent.
-    TurnStart(ChatId),
+    /// A prompt was sent; the turn's number.
+    TurnStart(ChatId, u64),
     /// A turn is over; the stop reason.
     TurnEnd(ChatId, String),
     /// A tool call is new, or its status another one: id, status.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::attribution::DiskChange;
 use super::ids::{ChatId, ConnId, OpenId, PromptId};
 use super::message::AgentMessage;
 use super::prompt::{Found, PromptPart};
@@ -19,6 +20,12 @@ pub enum Event {
     Gone(ConnId, Departure),
     /// A file operation that an effect asked for is done.
     FileDone(OpenId, FileOutcome),
+    /// Files on disk changed, and not through us.
+    DiskChanged(Vec<DiskChange>),
+    /// What the agent did to a file on disk was taken over.
+    Adopted(ChatId, PathBuf, Adopted),
+    /// An undo that an effect asked for is done.
+    Undone(ChatId, UndoReport),
     /// What the mentions of a prompt stand for was looked up.
     Gathered(ChatId, PromptId, Vec<Found>),
     /// A timer that an effect set has run out.
@@ -59,6 +66,15 @@ pub enum UserAction {
         /// The option's id.
         option: String,
     },
+    /// The files that the agent changed are to be as they were before a turn; the newest with changes if `None`.
+    Undo {
+        /// In which chat.
+        chat: ChatId,
+        /// The number of the turn, from 1.
+        turn: Option<u64>,
+        /// If not empty: only these files, and even if that costs what the user did in them.
+        replace: Vec<PathBuf>,
+    },
     /// The agent's process is to be started anew.
     Restart(ChatId),
     /// Neovim goes away.
@@ -77,6 +93,30 @@ pub enum Departure {
         /// Last lines of standard error, oldest first.
         stderr: Vec<String>,
     },
+}
+
+/// Where the user finds what an agent did to a file on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopted {
+    /// In the buffer, or in the file that is not loaded.
+    There,
+    /// In the buffer, beside their own unsaved changes.
+    Merged,
+    /// Only on disk: they have unsaved changes of the same lines, or the buffer cannot be edited.
+    OnDisk,
+}
+
+/// What became of an undo.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UndoReport {
+    /// Which turn was the first to be undone; `None` if there was nothing to undo.
+    pub turn: Option<u64>,
+    /// Files that are as they were, but for what the user did.
+    pub restored: Vec<PathBuf>,
+    /// Files that were left alone, since the user has changed the same in them.
+    pub conflicts: Vec<PathBuf>,
+    /// Files that could not be restored, and why.
+    pub failed: Vec<(PathBuf, String)>,
 }
 
 /// What became of a file operation.

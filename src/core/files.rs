@@ -55,7 +55,7 @@ impl State {
             return;
         }
         let confined_to = self.chats.get(&chat).map(|chat| chat.cwd.clone());
-        let job = FileJob { request, session, path, confined_to };
+        let job = FileJob { chat, request, session, path, confined_to };
         self.file_work.insert(request, (chat, job.clone(), work));
         self.start_file_work(job);
     }

@@ -6,6 +6,7 @@
 //! * whatever an agent sends costs at most that message: unknown parts are kept and shown, unknown methods are answered;
 //! * the cost of a chunk does not depend on how many came before.
 
+pub mod attribution;
 pub mod config;
 pub mod effect;
 pub mod event;
@@ -22,6 +23,7 @@ pub mod tool_call;
 pub mod transcript;
 
 mod connection;
+mod disk;
 mod files;
 mod prompting;
 mod sessions;
@@ -44,6 +46,9 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Spawned(conn) => state.spawned(conn),
         Event::Gone(conn, departure) => state.gone(conn, &departure),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
+        Event::DiskChanged(changes) => state.disk_changed(changes),
+        Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
+        Event::Undone(chat, report) => state.undone(chat, report),
         Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
@@ -63,6 +68,7 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

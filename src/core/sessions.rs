@@ -79,6 +79,8 @@ impl State {
             (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
             chat.tokens = 0;
+            let root = chat.cwd.clone();
+            self.effects.push(Effect::Survey(root));
         }
         self.touch(id);
         self.emit(Show::Commands(id, Vec::new()));

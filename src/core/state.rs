@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
+use super::attribution::Doings;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
@@ -46,6 +47,10 @@ pub(super) struct Chat {
     /// The prompt at the head of the queue whose mentions are being looked up.
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
+    /// Turns so far; the number of the newest.
+    pub(super) turns: u64,
+    /// What the newest turn tells about files.
+    pub(super) doings: Doings,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
@@ -258,6 +263,7 @@ impl State {
             takes: self.takes(chat),
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
+            turn: chat.turns,
             error,
         })
     }
@@ -287,6 +293,8 @@ impl Chat {
             newest: None,
             gathering: None,
             turn: None,
+            turns: 0,
+            doings: Doings::default(),
             title: None,
             modes: Vec::new(),
             mode: None,

@@ -124,6 +124,7 @@ impl State {
                 turn.unfinished.insert(tool_id.clone());
             }
         }
+        self.note_doings(id, &tool_id, before.as_ref() != Some(&status) && status.is_final());
         self.transcript_changed(id, change);
         if before.as_ref() != Some(&status) {
             self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));

@@ -7,6 +7,7 @@ use rmpv::Value;
 
 use crate::acp::lines::DEFAULT_MAX_LINE;
 use crate::agents;
+use crate::checkpoint::index::Limits;
 use crate::core::config::{AgentSpec, Config, Timeouts};
 use crate::nvim::incoming::{array, get, integer, named, string, text};
 use crate::process;
@@ -17,8 +18,14 @@ pub(super) struct Settings {
     agents: BTreeMap<String, AgentSpec>,
     default_agent: Option<String>,
     timeouts: Timeouts,
+    /// Where the helper may keep things; `None` if Lua did not say.
+    pub(super) state: Option<PathBuf>,
+    /// How much is kept to undo turns.
+    pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// Whether a write of an agent may save what the user has not saved themselves.
+    pub(super) save_dirty: bool,
 }
 
 impl Default for Settings {
@@ -27,7 +34,10 @@ impl Default for Settings {
             agents: BTreeMap::new(),
             default_agent: None,
             timeouts: Timeouts::default(),
+            state: None,
+            checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            save_dirty: false,
         }
     }
 }
@@ -45,9 +55,12 @@ impl Settings {
                 session_new: integer(times, "session_new").unwrap_or(defaults.timeouts.session_new),
                 cancel_grace: integer(times, "cancel_grace").unwrap_or(defaults.timeouts.cancel_grace),
             },
+            state: string(config, "state").map(PathBuf::from),
+            checkpoints: limits(get(config, "checkpoints").unwrap_or(&nil)),
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }
     }
 
@@ -63,6 +76,15 @@ impl Settings {
 
 fn is_on_path(program: &str) -> bool {
     process::find_program(program, Path::new("/"), std::env::var_os("PATH").as_deref()).is_ok()
+}
+
+fn limits(config: &Value) -> Limits {
+    let defaults = Limits::default();
+    Limits {
+        files: integer(config, "max_files").and_then(|files| usize::try_from(files).ok()).unwrap_or(defaults.files),
+        file_bytes: integer(config, "max_file_bytes").unwrap_or(defaults.file_bytes),
+        bytes: integer(config, "max_bytes").unwrap_or(defaults.bytes),
+    }
 }
 
 fn agent(spec: &Value) -> AgentSpec {

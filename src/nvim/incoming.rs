@@ -33,6 +33,8 @@ pub enum FromLua {
     Export(ChatId, Export),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
+    /// The user saved a file: its absolute path.
+    FileSaved(PathBuf),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -136,6 +138,12 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "undo" => FromLua::Action(UserAction::Undo {
+            chat: chat()?,
+            turn: integer(arguments, "turn"),
+            replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
+        }),
+        "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })

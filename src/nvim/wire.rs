@@ -109,6 +109,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("prompt_capabilities", takes),
         ("permissions", number(status.permissions)),
         ("queued", number(status.queued)),
+        ("turn", status.turn.into()),
         ("error", optional(status.error.as_deref())),
     ]);
     Value::Array(vec!["status".into(), chat.0.into(), table])
@@ -191,6 +192,10 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             };
             vec!["notify".into(), level.into(), text(message.as_str())]
         }
+        Show::UndoConflicts(chat, turn, paths) => {
+            let paths = paths.iter().map(|path| text(path.display().to_string())).collect();
+            vec!["undo_conflicts".into(), chat.0.into(), (*turn).into(), Value::Array(paths)]
+        }
         Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) => return None,
     }))
 }
@@ -201,7 +206,7 @@ fn user_event(event: &UserEvent) -> (&'static str, Value) {
         UserEvent::SessionStart(chat, session) => {
             ("AgentChatSessionStart", map([chat_value(chat), ("session_id", text(session.to_string()))]))
         }
-        UserEvent::TurnStart(chat) => ("AgentChatTurnStart", map([chat_value(chat)])),
+        UserEvent::TurnStart(chat, turn) => ("AgentChatTurnStart", map([chat_value(chat), ("turn", (*turn).into())])),
         UserEvent::TurnEnd(chat, stop_reason) => {
             ("AgentChatTurnEnd", map([chat_value(chat), ("stop_reason", text(stop_reason.as_str()))]))
         }

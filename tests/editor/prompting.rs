@@ -181,7 +181,7 @@ fn events_come_with_their_data_and_the_status_has_the_fields() {
     assert_eq!(status["follow"], json!("off"));
     editor.lua("require('agentchat').respond('reject_once')", json!([]));
     editor.wait_state("idle");
-    assert_eq!(editor.events("AgentChatTurnStart"), [json!({ "chat": 1 })]);
+    assert_eq!(editor.events("AgentChatTurnStart"), [json!({ "chat": 1, "turn": 1 })]);
     let calls = editor.events("AgentChatToolCall");
     assert_eq!(calls[0], json!({ "chat": 1, "tool_call_id": "t1", "status": "pending" }));
     assert_eq!(calls[1], json!({ "chat": 1, "tool_call_id": "t1", "status": "completed" }));

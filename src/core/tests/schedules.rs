@@ -130,6 +130,13 @@ impl Outside {
                 | Effect::Transcript(..)
                 | Effect::Show(_)
                 | Effect::Forget(_)
+                | Effect::Survey(_)
+                | Effect::BeginTurn(..)
+                | Effect::EndTurn(_)
+                | Effect::NameFiles(..)
+                | Effect::Look(..)
+                | Effect::TakeIn(_)
+                | Effect::Undo(_)
                 | Effect::ForgetSession(..) => {}
             }
         }

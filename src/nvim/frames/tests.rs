@@ -163,7 +163,7 @@ fn a_frame_that_fails_loses_nothing_and_comes_again() {
     let mut world = World::new();
     world.says(ONE, 10);
     world.show(Show::TakenBack(ONE, PromptId(1), "my text".into()));
-    world.show(Show::UserEvent(UserEvent::TurnStart(ONE)));
+    world.show(Show::UserEvent(UserEvent::TurnStart(ONE, 1)));
     let lost = world.take();
     assert_eq!(kinds(&lost), ["rows", "taken_back", "event"]);
     assert!(world.frames.failed(world.now));
