@@ -92,8 +92,9 @@ pub(crate) fn write_unloaded(editor: &Editor, name: &str, old: &[&str], new: &[&
     put(editor, &path, version, facts, after.hunks());
 }
 
+/// Hands a table over for a file whose text stays as it is.
 #[track_caller]
-fn put(editor: &Editor, path: &Path, version: u64, facts: Json, hunks: &[Hunk]) {
+pub(crate) fn put(editor: &Editor, path: &Path, version: u64, facts: Json, hunks: &[Hunk]) {
     let code = "return require('agentchat.changes').put(...)";
     let answer = editor.lua(code, json!([path, version, facts, to_json(hunks), false]));
     assert_eq!(answer["ok"], json!(true), "{answer}");

@@ -1,8 +1,9 @@
 //! Pending hunks as they look in their buffers.
 
+use agentchat::changes::{Author, Hunk};
 use serde_json::{Value as Json, json};
 
-use crate::changes::{write_loaded, write_unloaded};
+use crate::changes::{put, write_loaded, write_unloaded};
 use crate::support::{Editor, Setup};
 
 /// `line 1` to `line 60`, of which `replace` makes something else.
@@ -170,19 +171,34 @@ fn nothing_is_drawn_if_the_user_does_not_want_it() {
 
 #[test]
 fn thousands_of_hunks_cost_no_more_than_those_in_view() {
-    let old: Vec<String> = (0..20_000).map(|number| format!("line {number}")).collect();
-    let content = old.iter().fold(String::new(), |text, line| text + line + "\n");
+    let is_new = |row: &usize| row % 4 == 1;
+    let content = (0..20_000).fold(String::new(), |text, row| {
+        text + &if is_new(&row) { format!("line {row} new\n") } else { format!("line {row}\n") }
+    });
     let editor = Editor::start(Setup::new().file("a.txt", content).arg("a.txt"));
-    let new: Vec<String> = old
-        .iter()
-        .enumerate()
-        .map(|(row, line)| if row % 4 == 1 { format!("{line} new") } else { line.clone() })
-        .collect();
-    let new: Vec<&str> = new.iter().map(String::as_str).collect();
-    write_loaded(&editor, "a.txt", &new, json!({}));
-    editor.wait_screen("line 1 new");
+    let hunk = |row: usize| Hunk {
+        id: row as u64,
+        first: row,
+        authors: vec![Author::Agent],
+        old: vec![format!("line {row} old")],
+    };
+    let hunks: Vec<Hunk> = (0..20_000).filter(is_new).map(hunk).collect();
+    put(&editor, &editor.project().join("a.txt"), 0, json!({}), &hunks);
+    editor.wait_screen("line 1 old");
     editor.command("normal! G");
-    editor.wait_screen("line 19997 new");
+    editor.wait_screen("line 19997 old");
     let code = "return #vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('agentchat.diff'), 0, -1, {})";
     assert!(editor.lua(code, json!([])).as_u64().unwrap() < 500);
+}
+
+#[test]
+fn many_old_lines_leave_room_for_the_new_ones() {
+    let editor = start("");
+    write(&editor, |number| match number {
+        5 => vec!["the new line".into()],
+        6..=55 => vec![],
+        other => vec![line(other)],
+    });
+    let screen = editor.wait_screen("… and 31 lines");
+    assert!(screen.contains("the new line"));
 }

@@ -1,8 +1,8 @@
 --- Pending hunks as they are seen in their buffers: the old lines as virtual lines above the new ones, which are coloured.
 ---
 --- A mark costs about as much as the line it is about, so marks are set only for rows that some window shows: for a changed
---- table at once, for others when they come into view. Never while Neovim draws: virtual lines that appear then leave the
---- screen half drawn. The text of the window that the user is in stays where it is: old
+--- table at once, for others when they come into view, before Neovim draws: virtual lines change what there is to draw. The
+--- text of the window that the user is in stays where it is: old
 --- lines that would push the cursor down are a word at the end of the line until the user moves.
 
 local M = {}
@@ -17,8 +17,6 @@ local ns = api.nvim_create_namespace("agentchat.diff")
 
 --- Below marks of others that are set without a priority.
 local PRIORITY = 90
---- Old lines of a hunk that are shown.
-local MOST_LINES = 200
 --- Lines of a hunk whose words are compared.
 local MOST_PAIRS = 30
 
@@ -148,11 +146,13 @@ local function draw_old(buf, state, hunk, is_new, of_old)
     state.full[text_of_old] = true
     local lines = {}
     local tabstop = vim.bo[buf].tabstop
-    for i = 1, math.min(#hunk.old, MOST_LINES) do
+    -- The new lines must have room on the same screen.
+    local most = math.max(5, math.floor(vim.o.lines / 2))
+    for i = 1, math.min(#hunk.old, most) do
       lines[i] = old_line(hunk.old[i], of_old[i] or {}, tabstop)
     end
-    if #hunk.old > MOST_LINES then
-      lines[#lines + 1] = { { ("… %s more"):format(lines_word(#hunk.old - MOST_LINES)), "AgentChatDiffHint" } }
+    if #hunk.old > most then
+      lines[#lines + 1] = { { ("… and %s"):format(lines_word(#hunk.old - most)), "AgentChatDiffHint" } }
     end
     mark.virt_lines, mark.virt_lines_above = lines, above
     if vim.fn.has("nvim-0.11") == 1 then
@@ -291,7 +291,6 @@ end
 ---@param file agentchat.ChangedFile
 ---@param is_new boolean
 local function draw_window(win, buf, file, is_new)
-  -- Not `getwininfo`: Neovim computes the last row for it and then takes most of a changed window for drawn.
   local first = vim.fn.line("w0", win) - 1
   local last = first + api.nvim_win_get_height(win)
   for _, hunk in ipairs(missing(buf, file, first, last)) do
