@@ -120,7 +120,7 @@ local mode_names = {
   r = "prompt",
 }
 
---- Whether something of the user's runs when the buffer is saved. (Not Neovim's own for language servers.)
+--- Whether something of the user's runs when the buffer is saved. (Not Neovim's own for language servers, nor ours.)
 ---@param buf integer
 ---@return boolean
 local function runs_on_save(buf)
@@ -128,7 +128,7 @@ local function runs_on_save(buf)
   local found = api.nvim_get_autocmds({ event = { "BufWriteCmd", "BufWritePre", "BufWritePost" } })
   return vim.iter(found):any(function(autocmd)
     local group = autocmd.group_name or ""
-    if vim.startswith(group, "nvim.") or vim.startswith(group, "lsp_c_") then
+    if vim.startswith(group, "nvim.") or vim.startswith(group, "lsp_c_") or vim.startswith(group, "agentchat.") then
       return false
     elseif autocmd.buflocal then
       return autocmd.buffer == buf

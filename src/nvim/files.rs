@@ -45,6 +45,8 @@ pub struct Files {
 struct Shared {
     order: Order,
     seen: Seen,
+    /// What files were before the disk got ahead of buffers with unsaved changes.
+    behind: parking_lot::Mutex<std::collections::HashMap<PathBuf, crate::checkpoint::history::Was>>,
     /// Wakes whoever waits for a buffer that the user is busy in.
     freed: tokio::sync::Notify,
 }

@@ -10,6 +10,7 @@ mod bar;
 mod chat;
 mod commands;
 mod conversation;
+mod disk_edits;
 mod drafts;
 mod file_bytes;
 mod file_writes;
