@@ -22,10 +22,22 @@ local plugs = {
   ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
   ["agentchat-permission"] = "require('agentchat.permission').show()",
   ["agentchat-paste-image"] = "require('agentchat.paste').image()",
+  ["agentchat-next"] = "require('agentchat.changes.review').go(vim.v.count1)",
+  ["agentchat-prev"] = "require('agentchat.changes.review').go(-vim.v.count1)",
+  ["agentchat-review"] = "require('agentchat').review()",
   ["agentchat-take-back"] = "require('agentchat.prompt').take_back_current()",
 }
 for name, call in pairs(plugs) do
   vim.keymap.set("n", "<Plug>(" .. name .. ")", "<Cmd>lua " .. call .. "<CR>")
+end
+
+for _, verb in ipairs({ "accept", "reject" }) do
+  for _, scope in ipairs({ "hunk", "file", "all" }) do
+    local name = scope == "hunk" and verb or verb .. "-" .. scope
+    vim.keymap.set("n", "<Plug>(agentchat-" .. name .. ")", function()
+      return require("agentchat.changes.review").keys(verb, scope)
+    end, { expr = true })
+  end
 end
 
 local group = vim.api.nvim_create_augroup("agentchat", {})

@@ -34,7 +34,7 @@ use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 3;
+pub const INTERFACE: u64 = 4;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -254,6 +254,7 @@ impl Owner {
                 self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
             }
             self.serve_watch();
+            self.files.set_save_dirty(settings.save_dirty);
             self.settings = settings;
             self.core = Some(State::new(config));
         }

@@ -11,6 +11,7 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes? integer
+---@field save_dirty? boolean
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
 ---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
@@ -23,6 +24,7 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes integer
+---@field save_dirty boolean
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
 ---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
@@ -67,6 +69,12 @@ M.schema = {
     default = 64 * 1024 * 1024,
     check = positive_integer,
     doc = "The longest message of an agent that is read, in bytes.",
+  },
+  {
+    key = "save_dirty",
+    type = "boolean",
+    default = false,
+    doc = "Whether an agent's write into a file also saves what you have not saved in it.",
   },
   { key = "winbar", type = "boolean", default = true, doc = "Whether the transcript has a bar with the chat's state." },
   {
@@ -391,6 +399,7 @@ function M.for_helper()
     checkpoints = config.checkpoints,
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
+    save_dirty = config.save_dirty,
   }
 end
 

@@ -148,6 +148,24 @@ function M.respond(option, request)
   require("agentchat.permission").respond(option, request)
 end
 
+--- Lists the pending changes in the quickfix list; with "diff", shows a file beside what it was.
+---@param what? "list"|"diff"
+function M.review(what)
+  require("agentchat.changes.review").review(what)
+end
+
+--- Accepts pending changes.
+---@param scope? "hunk"|"file"|"all" default: the hunk at the cursor
+function M.accept(scope)
+  require("agentchat.changes.review").decide("accept", scope)
+end
+
+--- Rejects pending changes: the text from before comes back.
+---@param scope? "hunk"|"file"|"all" default: the hunk at the cursor
+function M.reject(scope)
+  require("agentchat.changes.review").decide("reject", scope)
+end
+
 --- Restarts the agent of the current tab page's chat, and the helper when it has failed.
 function M.restart()
   local chat = ensure_chat()

@@ -91,6 +91,9 @@ function M.sweep()
       require("agentchat.chats").remove(chat)
     end
   end
+  if #require("agentchat.chats").all() == 0 then
+    require("agentchat.code_process").stop()
+  end
 end
 
 --- Neovim is going away.

@@ -23,10 +23,14 @@ local M = {}
 ---@return agentchat.Status
 function M.get()
   local chat = require("agentchat.chats").current()
+  local changes = package.loaded["agentchat.changes.store"]
   if chat then
-    return vim.deepcopy(chat.status)
+    local status = vim.deepcopy(chat.status)
+    status.changes = changes and changes.count(chat.id) or 0
+    return status
   end
   local status = require("agentchat.chats").initial_status()
+  status.changes = changes and changes.count() or 0
   local helper = require("agentchat.helper")
   if helper.state == "failed" then
     status.state, status.error = "failed", helper.error
@@ -181,6 +185,10 @@ function M.set(id, status)
   end
   if chat.status.state ~= before and chat.status.state ~= "starting" then
     require("agentchat.transcript").hint(chat, nil)
+  end
+  local is_ready = before == "starting" and chat.status.state == "idle"
+  if is_ready or (chat.status.state == "running" and before ~= "running") then
+    vim.schedule(require("agentchat.code_process").prepare)
   end
   M.refresh(chat)
   require("agentchat.prompt").status_changed(chat)

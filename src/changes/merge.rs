@@ -8,8 +8,8 @@
 
 use std::ops::Range;
 
-use super::changes;
-use super::diff::Change;
+use super::diff::{Change, changes};
+use super::lines;
 
 /// Rows that both sides changed, and not to the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,25 @@ pub struct Conflict {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("both sides changed the same lines in {} places", .0.len())]
 pub struct Conflicts(pub Vec<Conflict>);
+
+/// Two texts merged as lines, and the newline at their end for itself. All have `\n` for line breaks.
+///
+/// # Errors
+/// See [`Conflicts`].
+pub fn merge_texts(base: &str, ours: &str, theirs: &str) -> Result<String, Conflicts> {
+    if ours == base || ours == theirs {
+        return Ok(theirs.to_owned());
+    }
+    if theirs == base {
+        return Ok(ours.to_owned());
+    }
+    let ((base, base_eol), (ours, our_eol), (theirs, their_eol)) = (lines(base), lines(ours), lines(theirs));
+    let mut merged = merge(&base, &ours, &theirs)?.join("\n");
+    if if their_eol == base_eol { our_eol } else { their_eol } {
+        merged.push('\n');
+    }
+    Ok(merged)
+}
 
 /// A side of a merge.
 struct Side<'a, 'b> {

@@ -45,3 +45,9 @@ impl Author {
         }
     }
 }
+
+/// The lines of a text, and whether a newline is at its end. An empty text is one empty line without a newline.
+pub fn lines(text: &str) -> (Vec<&str>, bool) {
+    let without = text.strip_suffix('\n');
+    (without.unwrap_or(text).split('\n').collect(), without.is_some())
+}

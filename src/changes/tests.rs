@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::merge::merge;
+use super::merge::{merge, merge_texts};
 use super::*;
 
 const CASES: u32 = 2_000;
@@ -222,7 +222,7 @@ proptest! {
         let mut their_text = refs(&base);
         their_text.splice(from.., theirs.iter().map(|line| format!("agent {line}")));
         let (b, o, t) = (view(&base), view(&ours), view(&their_text));
-        let is_apart = from >= row + cut + 1;
+        let is_apart = from > row + cut;
         let mut expected = ours[..(from - cut + 1).min(ours.len())].to_vec();
         expected.extend(their_text[from..].iter().cloned());
         match merge(&b, &o, &t) {
@@ -355,6 +355,16 @@ fn edits_that_touch_are_a_conflict_with_the_rows_of_both_sides() {
     assert_eq!(merged("a b c", "A b c", "a B c"), conflict(0..2, 0..2, 0..2));
     assert_eq!(merged("a b c", "a x b c", "a y z b c"), conflict(1..1, 1..2, 1..3));
     assert_eq!(merged("a b c d", "n a b c D", "a b c"), conflict(3..4, 4..5, 3..3));
+}
+
+#[test]
+fn the_last_newline_is_merged_for_itself() {
+    let merged = |base, ours, theirs| merge_texts(base, ours, theirs).ok();
+    assert_eq!(merged("a\nb\nc", "A\nb\nc", "a\nb\nc\n"), Some("A\nb\nc\n".to_owned()));
+    assert_eq!(merged("a\nb\nc\n", "a\nb\nc", "A\nb\nc\n"), Some("A\nb\nc".to_owned()));
+    assert_eq!(merged("", "", "a"), Some("a".to_owned()));
+    assert_eq!(merged("", "mine\n", "theirs\n"), None);
+    assert_eq!(merged("a\n", "", "a\n"), Some(String::new()));
 }
 
 #[test]

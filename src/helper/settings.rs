@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// Whether a write of an agent may save what the user has not saved themselves.
+    pub(super) save_dirty: bool,
 }
 
 impl Default for Settings {
@@ -35,6 +37,7 @@ impl Default for Settings {
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            save_dirty: false,
         }
     }
 }
@@ -57,6 +60,7 @@ impl Settings {
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }
     }
 

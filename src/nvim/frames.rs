@@ -30,7 +30,7 @@ const FAST: u64 = 5;
 /// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
 const CALM_INTERVAL: u64 = 75;
 /// The same while text comes faster than anybody reads: a frame of so many bytes or more.
-const FAST_INTERVAL: u64 = 100;
+const FAST_INTERVAL: u64 = 120;
 const FAST_TEXT: usize = 512;
 /// Between frames while there is a backlog.
 const BUSY_INTERVAL: u64 = 0;

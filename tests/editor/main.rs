@@ -7,12 +7,18 @@
 mod support;
 
 mod bar;
+mod changes;
+mod changes_preview;
+mod changes_proposed;
+mod changes_random;
 mod chat;
+mod code_colours;
 mod commands;
 mod conversation;
 mod disk_edits;
 mod drafts;
 mod file_bytes;
+mod file_merges;
 mod file_writes;
 mod files;
 mod folds;

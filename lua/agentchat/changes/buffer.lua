@@ -24,7 +24,9 @@ local SNAPSHOTS = 200
 ---@field states table<integer, agentchat.UndoState>
 ---@field order integer[] states from the oldest on
 ---@field ignoring boolean our own edits are going on
+---@field is_detached? boolean Neovim does not tell us of edits any more; the buffer is unloaded, or read anew (`:edit!`)
 ---@field last_lines? string[] the text before it is read anew
+---@field abandoned? { dos: boolean, encoding: string } the text had changes that were not saved
 
 ---@type table<integer, agentchat.AttachedBuffer>
 local attached = {}
@@ -119,7 +121,7 @@ local function on_lines(known, first, last, new_last)
   end
   local hunks = hunks_of.edited(file.hunks, first, last, new_last)
   if hunks ~= file.hunks then
-    store.set(file, file.facts, hunks, #hunks == #file.hunks)
+    store.set(file, file.facts, hunks, #hunks == #file.hunks, true)
   end
 end
 
@@ -128,27 +130,56 @@ local function tell_loaded(path)
   require("agentchat.helper").notify("changes_loaded", { path = path })
 end
 
---- The text was read anew: what differs was edited by whoever wrote the file.
+--- The hunks after a text was replaced by one that somebody else wrote.
+---@param hunks agentchat.Hunk[]
+---@param before string[]
+---@param now string[]
+---@return agentchat.Hunk[]
+local function moved(hunks, before, now)
+  local function text(lines)
+    return table.concat(lines, "\n") .. "\n"
+  end
+  local diff = vim.diff(text(before), text(now), { result_type = "indices" }) --[[@as integer[][] ]]
+  for i = #diff, 1, -1 do
+    local old, count, new_count = diff[i][1], diff[i][2], diff[i][4]
+    local first = count == 0 and old or old - 1
+    hunks = hunks_of.edited(hunks, first, first + count, first + new_count)
+  end
+  return hunks_of.within(hunks, #now)
+end
+
+--- The text was read anew.
 ---@param known agentchat.AttachedBuffer
 local function reread(known)
-  local before = known.last_lines
+  local file, before = known.file, known.last_lines
   known.last_lines = nil
-  local now = api.nvim_buf_get_lines(known.buf, 0, -1, true)
-  local hunks = known.file.hunks
+  local hunks = {}
   if before then
-    local function text(lines)
-      return table.concat(lines, "\n") .. "\n"
-    end
-    local diff = vim.diff(text(before), text(now), { result_type = "indices" }) --[[@as integer[][] ]]
-    for i = #diff, 1, -1 do
-      local old, count, new_count = diff[i][1], diff[i][2], diff[i][4]
-      local first = count == 0 and old or old - 1
-      hunks = hunks_of.edited(hunks, first, first + count, first + new_count)
-    end
+    hunks = moved(file.hunks, before, api.nvim_buf_get_lines(known.buf, 0, -1, true))
+  elseif #file.hunks > 0 then
+    -- Neovim reloaded the file ('autoread') and keeps no old text: where the hunks are now cannot be known.
+    local name = vim.fs.basename(file.path)
+    local text = "%s was read again, so its pending changes are not known any more; :undo shows the text from before"
+    require("agentchat.message").show("warn", text:format(name))
   end
   known.seq = undo_state(known.buf)
-  store.set(known.file, known.file.facts, hunks_of.within(hunks, #now))
+  store.set(file, file.facts, hunks)
   keep(known)
+end
+
+--- Unsaved changes are gone with their buffer: the table is that of the file on disk.
+---@param known agentchat.AttachedBuffer
+local function forget_unsaved(known)
+  local how, file = known.abandoned, known.file
+  local ok, now = pcall(vim.fn.readfile, file.path)
+  if not how or not ok then
+    return
+  end
+  for i, line in ipairs(now) do
+    line = how.dos and line:gsub("\r$", "") or line
+    now[i] = how.encoding ~= "" and how.encoding ~= "utf-8" and vim.iconv(line, how.encoding, "utf-8") or line
+  end
+  store.set(file, file.facts, moved(file.hunks, known.last_lines, now))
 end
 
 ---@param known agentchat.AttachedBuffer
@@ -159,11 +190,41 @@ local function detach(known)
   end
   attached[known.buf] = nil
   known.file.buf = nil
+  forget_unsaved(known)
   if store.pending(known.file) == 0 then
     store.forget(known.file)
   else
     tell_loaded(known.file.path)
   end
+end
+
+---@param known agentchat.AttachedBuffer
+local function listen(known)
+  local buf = known.buf
+  known.is_detached = false
+  api.nvim_buf_attach(buf, false, {
+    on_lines = function(_, _, _, first, last, new_last)
+      if attached[buf] ~= known then
+        return true
+      end
+      on_lines(known, first, last, new_last)
+    end,
+    on_reload = function()
+      vim.schedule(function()
+        if attached[buf] == known and api.nvim_buf_is_loaded(buf) then
+          reread(known)
+        end
+      end)
+    end,
+    on_detach = function()
+      known.is_detached = true
+      vim.schedule(function()
+        if not api.nvim_buf_is_loaded(buf) then
+          detach(known)
+        end
+      end)
+    end,
+  })
 end
 
 --- Lets a file's table follow its loaded buffer.
@@ -178,29 +239,7 @@ function M.attach(file, buf)
   attached[buf] = known
   file.buf = buf
   keep(known)
-  api.nvim_buf_attach(buf, false, {
-    on_lines = function(_, _, _, first, last, new_last)
-      if attached[buf] ~= known then
-        return true
-      end
-      on_lines(known, first, last, new_last)
-    end,
-    on_reload = function()
-      -- The text is complete only after `BufReadPost`.
-      vim.schedule(function()
-        if attached[buf] == known and api.nvim_buf_is_loaded(buf) then
-          reread(known)
-        end
-      end)
-    end,
-    on_detach = function()
-      vim.schedule(function()
-        if not api.nvim_buf_is_loaded(buf) then
-          detach(known)
-        end
-      end)
-    end,
-  })
+  listen(known)
 end
 
 ---@param buf integer
@@ -237,6 +276,12 @@ end
 --- A buffer got a text: it may be that of a file with a table.
 ---@param buf integer
 function M.loaded(buf)
+  local known = attached[buf]
+  if known and known.is_detached then
+    listen(known)
+    reread(known)
+    return
+  end
   local path = path_of(buf)
   local file = path and store.get(path)
   if not file or file.buf == buf or store.pending(file) == 0 then
@@ -255,7 +300,10 @@ function M.unloading(buf)
   local known = attached[buf]
   if known and #known.file.hunks > 0 then
     settle(known)
+    -- Kept until the buffer is read again, or known to be gone.
     known.last_lines = api.nvim_buf_get_lines(buf, 0, -1, true)
+    local options = vim.bo[buf]
+    known.abandoned = options.modified and { dos = options.fileformat == "dos", encoding = options.fileencoding } or nil
   end
 end
 

@@ -25,6 +25,7 @@ local function watch()
     return
   end
   is_watching = true
+  require("agentchat.changes.preview").start()
   local group = vim.api.nvim_create_augroup("agentchat.changes", {})
   vim.api.nvim_create_autocmd({ "BufReadPost", "BufNewFile", "BufFilePost" }, {
     group = group,

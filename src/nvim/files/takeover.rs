@@ -10,7 +10,9 @@ use std::time::Duration;
 use rmpv::Value;
 use tokio::time::Instant;
 
-use super::{Edited, FileJob, Files, Loaded, PATIENCE, Trouble, blocking, get, is_true, text};
+use super::buffer::{Form, Loaded};
+use super::write::Edited;
+use super::{FileJob, Files, PATIENCE, Trouble, blocking, is_true};
 use crate::changes::merge::merge;
 use crate::checkpoint::history::{self, Chapter, Restored, Was};
 use crate::checkpoint::look;
@@ -19,6 +21,7 @@ use crate::core::effect::{DiskJob, UndoJob};
 use crate::core::event::{Adopted, UndoReport};
 use crate::files::{edits, paths};
 use crate::nvim::hand;
+use crate::nvim::incoming::{get, text};
 
 /// The Lua module that lets buffers follow the disk.
 const DISK: &str = "agentchat.disk";
@@ -133,7 +136,7 @@ impl Files {
             *news = Some(());
             if let (Some(session), Some(text)) = (&job.session, as_text(&now)) {
                 // It is what the agent's next write is based on.
-                self.shared.seen.remember(session, path, text);
+                self.shared.seen.remember(session, path, text, true);
             }
         } else if author == Author::Agent && !is_known_news {
             return None;
@@ -163,7 +166,7 @@ impl Files {
             let (new, how) = match (as_text(now), loaded.modified) {
                 (Some(new), false) => (new.to_owned(), Adopted::There),
                 (Some(theirs), true) => {
-                    let ours = loaded.text.with_mark(current.clone());
+                    let ours = as_saved(&loaded.form, &current);
                     let merged = base.as_ref().filter(|_| is_agents).and_then(as_text);
                     match merged.and_then(|base| merge_texts(base, &ours, theirs)) {
                         Some(merged) => (merged, Adopted::Merged),
@@ -196,8 +199,8 @@ impl Files {
         new: &str,
         mut options: Vec<(&'static str, Value)>,
     ) -> Result<Edited, Trouble> {
-        let old = edits::in_buffer(current, loaded.text.line_break);
-        let new = edits::in_buffer(loaded.text.without_mark(new), loaded.text.line_break);
+        let old = loaded.form.to_lines(current);
+        let new = loaded.form.to_lines(new);
         let edits = edits::buffer_edits(&old, &new).into_iter().map(edit_value).collect();
         options.push(("eol", new.ends_with('\n').into()));
         let options = Value::Map(options.into_iter().map(|(key, value)| (key.into(), value)).collect());
@@ -251,9 +254,7 @@ impl Files {
                 Ok(None) => {}
                 Err(trouble) => return Fate::Failed(trouble.to_string()),
             }
-            if let Err(trouble) = self.wait_until_free(deadline).await {
-                return Fate::Failed(trouble.to_string());
-            }
+            self.wait_until_free(deadline).await;
         }
     }
 
@@ -278,7 +279,7 @@ impl Files {
         let unsaved = loaded.as_ref().filter(|loaded| loaded.modified).zip(current.as_ref());
         let now = unsaved.map_or_else(
             || on_disk.clone(),
-            |(loaded, text)| Was::Bytes { bytes: loaded.text.with_mark(text.clone()).into_bytes().into(), mode: 0 },
+            |(loaded, text)| Was::Bytes { bytes: as_saved(&loaded.form, text).into_bytes().into(), mode: 0 },
         );
         let target = match history::undo(&now, chapters, &merge_texts) {
             Restored::To(target) => target,
@@ -331,6 +332,11 @@ impl Files {
 fn edit_value(edit: edits::BufferEdit) -> Value {
     let lines = edit.lines.into_iter().map(Value::from).collect();
     Value::Array(vec![edit.row.into(), edit.col.into(), edit.end_row.into(), edit.end_col.into(), Value::Array(lines)])
+}
+
+/// A buffer's text, byte for byte as Neovim would write it.
+fn as_saved(form: &Form, text: &str) -> String {
+    form.to_file(&form.to_lines(text), true)
 }
 
 fn as_text(was: &Was) -> Option<&str> {
