@@ -24,6 +24,7 @@ use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
+use crate::files::watch::Watch;
 use crate::nvim::channel::{self, Nvim};
 use crate::nvim::context;
 use crate::nvim::files::Files;
@@ -102,6 +103,7 @@ struct Owner {
     nvim: Nvim,
     files: Files,
     checkpoints: Checkpoints,
+    watch: Watch,
     finder: Finder,
     start: Instant,
     core: Option<State>,
@@ -131,6 +133,7 @@ impl Owner {
         Self {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
+            watch: Watch::default(),
             finder: Finder::default(),
             nvim,
             start: Instant::now(),
@@ -253,6 +256,7 @@ impl Owner {
             if let Some(state) = &settings.state {
                 self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
             }
+            self.serve_watch();
             self.files.set_save_dirty(settings.save_dirty);
             self.settings = settings;
             self.core = Some(State::new(config));

@@ -82,6 +82,17 @@ function M.settle(buf)
   end
 end
 
+--- Whether Neovim itself would read the file of an unmodified buffer again.
+---@param buf integer
+---@return boolean
+local function reads_by_itself(buf)
+  local own = vim.bo[buf].autoread
+  if own == nil then
+    return vim.go.autoread
+  end
+  return own
+end
+
 --- Forgets the pending hunks of a file.
 ---@param path string
 function M.drop_changes(path)
@@ -102,7 +113,7 @@ end
 function M.follow(buf, tick, edits, opts)
   if is_stale(buf, tick) then
     return { stale = true }
-  elseif opts.only_autoread and not vim.bo[buf].autoread then
+  elseif opts.only_autoread and not reads_by_itself(buf) then
     return { ok = true, tick = tick, saved = false }
   end
   local answer = require("agentchat.files").file_edit(buf, tick, edits, {

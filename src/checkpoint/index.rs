@@ -48,6 +48,12 @@ impl Stamp {
     }
 }
 
+/// The bytes of a file, unless it is not what `stamp` tells of any more.
+pub fn read(path: &Path, stamp: Stamp) -> Option<Vec<u8>> {
+    let bytes = fs::read(path).ok()?;
+    (Stamp::of(&fs::metadata(path).ok()?) == stamp).then_some(bytes)
+}
+
 /// The mode of a file, 0 where there is none.
 pub fn mode(metadata: &Metadata) -> u32 {
     #[cfg(unix)]
@@ -99,14 +105,14 @@ impl Default for Limits {
 }
 
 impl Index {
-    /// Lists the files below `root` and keeps the bytes of those that are not in `old` as they are now. `since` is when the
-    /// turn began: of a file that changed after that, what `old` knows is what was there before.
+    /// Lists the files below `root` and keeps the bytes of those that are not in `old` as they are now. `is_late`
+    /// tells of which files what is there now is not wanted: then what `old` knows is what was there before.
     pub fn take(
         root: &Path,
         old: &Self,
-        since: Option<SystemTime>,
+        is_late: impl Fn(&Path, &Stamp) -> bool,
         limits: Limits,
-        mut keep: impl FnMut(&Path) -> Option<Blob>,
+        mut keep: impl FnMut(&Path, Stamp) -> Option<Blob>,
     ) -> Self {
         let mut index = Self { files: BTreeMap::new(), complete: true };
         let end = Instant::now() + MAX_WALK;
@@ -117,12 +123,11 @@ impl Index {
             }
             let stamp = Stamp::of(&metadata);
             let known = old.files.get_key_value(path.as_path());
-            let is_late = since.zip(stamp.time()).is_some_and(|(since, changed)| changed >= since);
             let (path, file) = match known {
-                Some((path, file)) if is_late || file.stamp == stamp => (Arc::clone(path), file.clone()),
-                None if is_late => continue,
+                Some((path, file)) if file.stamp == stamp || is_late(path, &stamp) => (Arc::clone(path), file.clone()),
+                None if is_late(&path, &stamp) => continue,
                 _ => {
-                    let bytes = (metadata.len() <= limits.file_bytes).then(|| keep(&path)).flatten();
+                    let bytes = (metadata.len() <= limits.file_bytes).then(|| keep(&path, stamp)).flatten();
                     (path.into(), Indexed { stamp, mode: mode(&metadata), bytes })
                 }
             };
@@ -131,9 +136,27 @@ impl Index {
         index
     }
 
+    /// What is known of a file that is listed is this from now on; `None` if it is gone.
+    pub fn renew(&mut self, path: &Path, file: Option<&Indexed>) {
+        match file {
+            Some(file) => {
+                self.files.insert(path.into(), file.clone());
+            }
+            None => {
+                self.files.remove(path);
+            }
+        }
+    }
+
     /// What is known of a file.
     pub fn get(&self, path: &Path) -> Option<&Indexed> {
         self.files.get(path)
+    }
+
+    /// What is known at a path and below it.
+    pub fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let from = self.files.range::<Path, _>((std::ops::Bound::Included(path), std::ops::Bound::Unbounded));
+        from.map(|(known, _)| &**known).take_while(move |known| known.starts_with(path))
     }
 
     /// Whether a file that is not in here, but would be listed, was not there.
@@ -198,8 +221,8 @@ mod tests {
     use super::*;
     use crate::checkpoint::packs::Packs;
 
-    fn keeping(packs: &mut Packs) -> impl FnMut(&Path) -> Option<Blob> + '_ {
-        |path| packs.keep(&fs::read(path).ok()?).ok()
+    fn keeping(packs: &mut Packs) -> impl FnMut(&Path, Stamp) -> Option<Blob> + '_ {
+        |path, stamp| packs.keep(&read(path, stamp)?).ok()
     }
 
     #[test]
@@ -215,7 +238,7 @@ mod tests {
         }
         fs::write(root.join(".gitignore"), "*.log\n")?;
         let limits = Limits { file_bytes: 4, ..Limits::default() };
-        let first = Index::take(root, &Index::default(), None, limits, keeping(&mut packs));
+        let first = Index::take(root, &Index::default(), |_, _| false, limits, keeping(&mut packs));
         assert!(first.is_complete());
         let bytes = |index: &Index, path: &str| {
             let blob = index.get(&root.join(path))?.bytes.as_ref()?.read().ok()?;
@@ -233,16 +256,22 @@ mod tests {
         changed.sort();
         assert_eq!(changed, [root.join("a"), root.join("new"), root.join("sub/b")]);
 
-        let mut read = Vec::new();
-        let second = Index::take(root, &first, None, limits, |path| {
-            read.push(path.to_owned());
-            None
-        });
-        assert_eq!(read, [root.join("new")], "`a` is too long by now");
+        let mut seen = Vec::new();
+        let second = Index::take(
+            root,
+            &first,
+            |_, _| false,
+            limits,
+            |path, _| {
+                seen.push(path.to_owned());
+                None
+            },
+        );
+        assert_eq!(seen, [root.join("new")], "`a` is too long by now");
         assert!(second.get(&root.join("sub/b")).is_none());
 
         // What changed after the turn had begun is known as it was before.
-        let late = Index::take(root, &first, Some(SystemTime::UNIX_EPOCH), limits, keeping(&mut packs));
+        let late = Index::take(root, &first, |_, _| true, limits, keeping(&mut packs));
         assert_eq!(bytes(&late, "a").as_deref(), Some("1"));
         assert!(late.get(&root.join("new")).is_none());
         Ok(())
@@ -255,7 +284,7 @@ mod tests {
             fs::write(folder.path().join(name), "")?;
         }
         let limits = Limits { files: 2, ..Limits::default() };
-        let index = Index::take(folder.path(), &Index::default(), None, limits, |_| None);
+        let index = Index::take(folder.path(), &Index::default(), |_, _| false, limits, |_, _| None);
         assert!(!index.is_complete());
         assert_eq!(index.files.len(), 2);
         assert_eq!(index.changed(folder.path(), limits), [""; 0].map(PathBuf::from));

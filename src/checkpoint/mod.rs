@@ -18,19 +18,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
 use crate::core::ids::ChatId;
 use history::{Chapter, Was};
-use index::{Index, Limits, Stamp};
+use index::{Index, Indexed, Limits, Stamp};
 use packs::{Blob, PackError, Packs};
 
 /// The longest file that is kept when a call names it or a write is asked for, in bytes.
 const MAX_NAMED: u64 = 64 * 1024 * 1024;
 /// Turns that can be undone; older ones are forgotten.
 const MAX_TURNS: usize = 100;
+
+/// How far the clock that files are stamped with may lag behind.
+const COARSE: Duration = Duration::from_millis(20);
+/// How long before a turn the user may have saved what is kept for it.
+const RECENT: Duration = Duration::from_secs(2);
 
 /// The checkpoints of all chats.
 #[derive(Debug, Clone, Default)]
@@ -43,9 +48,11 @@ struct Inner {
     packs: Option<Packs>,
     limits: Limits,
     projects: HashMap<PathBuf, Arc<Index>>,
+    /// What agents left since the indexes were made; they get it before the next turn.
+    news: BTreeMap<PathBuf, Option<Indexed>>,
     turns: BTreeMap<(ChatId, u64), Turn>,
-    /// Files that the user saved, as they were then.
-    saved: HashMap<PathBuf, Stamp>,
+    /// Files that Neovim saved or an undo restored, as they were then; `None` for those that it removed.
+    own: HashMap<PathBuf, Option<Stamp>>,
 }
 
 #[derive(Debug)]
@@ -84,9 +91,13 @@ impl Checkpoints {
     /// A turn begins now. To be called before the agent hears of it; [`Self::survey`] follows.
     pub fn begin(&self, chat: ChatId, turn: u64, root: PathBuf) {
         let mut inner = self.inner.lock();
+        inner.renew_indexes();
         let index = inner.projects.get(&root).cloned().unwrap_or_default();
-        inner.turns.insert((chat, turn), Turn { started: SystemTime::now(), root, index, files: BTreeMap::new() });
-        inner.saved.clear();
+        let started = SystemTime::now();
+        inner.turns.insert((chat, turn), Turn { started, root, index, files: BTreeMap::new() });
+        inner
+            .own
+            .retain(|_, stamp| stamp.and_then(|stamp| stamp.time()).is_some_and(|changed| changed + RECENT >= started));
         inner.make_room();
     }
 
@@ -97,8 +108,12 @@ impl Checkpoints {
             let since = turn.and_then(|turn| inner.turns.get(&turn)).map(|turn| turn.started);
             (inner.projects.get(root).cloned().unwrap_or_default(), inner.limits, since)
         };
-        let keep = |path: &Path| self.inner.lock().packs.as_mut()?.keep(&fs::read(path).ok()?).ok();
-        let index = Arc::new(Index::take(root, &old, since, limits, keep));
+        let is_late = |path: &Path, stamp: &Stamp| since.is_some_and(|since| self.is_late(since, path, *stamp));
+        let keep = |path: &Path, stamp: Stamp| {
+            let bytes = index::read(path, stamp)?;
+            self.inner.lock().packs.as_mut()?.keep(&bytes).ok()
+        };
+        let index = Arc::new(Index::take(root, &old, is_late, limits, keep));
         let mut inner = self.inner.lock();
         inner.projects.insert(root.to_owned(), Arc::clone(&index));
         if let Some(turn) = turn.and_then(|turn| inner.turns.get_mut(&turn)) {
@@ -126,15 +141,37 @@ impl Checkpoints {
 
     /// What the agent has made of the file.
     pub fn left(&self, chat: ChatId, path: &Path, was: &Was) {
-        let left = match was {
+        let left = self.keep_was(was);
+        self.note_news(path, &left);
+        if let Some(touched) = self.inner.lock().newest(chat).and_then(|turn| turn.files.get_mut(path)) {
+            touched.left = Some(left);
+        }
+    }
+
+    /// An undo has made this of the file.
+    pub fn restored(&self, path: &Path, was: &Was) {
+        self.note_news(path, &self.keep_was(was));
+        self.mark_own(path);
+    }
+
+    fn keep_was(&self, was: &Was) -> Kept {
+        match was {
             Was::Missing => Kept::Missing,
             Was::Bytes { bytes, mode } => self.keep(bytes, *mode),
             Was::Unknown(why) => Kept::Unknown(why.clone()),
-        };
-        let mut inner = self.inner.lock();
-        if let Some(touched) = inner.newest(chat).and_then(|turn| turn.files.get_mut(path)) {
-            touched.left = Some(left);
         }
+    }
+
+    fn note_news(&self, path: &Path, kept: &Kept) {
+        let entry = match kept {
+            Kept::Bytes(blob, mode) => fs::metadata(path).ok().map(|metadata| Indexed {
+                stamp: Stamp::of(&metadata),
+                mode: *mode,
+                bytes: Some(blob.clone()),
+            }),
+            Kept::Missing | Kept::Unknown(_) => None,
+        };
+        self.inner.lock().news.insert(path.to_owned(), entry);
     }
 
     /// What the file was when the agent, or this chat, last had to do with it: what it left, else what was before.
@@ -147,17 +184,22 @@ impl Checkpoints {
         Some(kept.read())
     }
 
-    /// The user saved this file.
-    pub fn saved_by_user(&self, path: &Path) {
-        if let Ok(metadata) = fs::metadata(path) {
-            self.inner.lock().saved.insert(path.to_owned(), Stamp::of(&metadata));
-        }
+    /// What this file is now is the user's doing, or ours.
+    pub fn mark_own(&self, path: &Path) {
+        let stamp = fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata));
+        self.inner.lock().own.insert(path.to_owned(), stamp);
     }
 
-    /// Whether the file is as the user saved it last.
-    pub fn is_as_saved(&self, path: &Path) -> bool {
-        let Ok(metadata) = fs::metadata(path) else { return false };
-        self.inner.lock().saved.get(path) == Some(&Stamp::of(&metadata))
+    /// Whether the file is still what the user or we have made of it.
+    pub fn is_own(&self, path: &Path) -> bool {
+        let stamp = fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata));
+        self.inner.lock().own.get(path) == Some(&stamp)
+    }
+
+    /// The files that are known at this path or below it.
+    pub fn known_below(&self, path: &Path) -> Vec<PathBuf> {
+        let indexes: Vec<Arc<Index>> = self.inner.lock().projects.values().cloned().collect();
+        indexes.iter().flat_map(|index| index.below(path)).map(Path::to_owned).collect()
     }
 
     /// The files of the project that are not as they were when the turn began.
@@ -210,6 +252,20 @@ impl Checkpoints {
         inner.tidy();
     }
 
+    /// Whether a file is younger than a turn that began then, and not by the user's doing.
+    fn is_late(&self, started: SystemTime, path: &Path, stamp: Stamp) -> bool {
+        let is_young = stamp.time().is_some_and(|changed| changed + COARSE >= started);
+        if self.inner.lock().own.get(path) == Some(&Some(stamp)) {
+            return false;
+        }
+        if !is_young && stamp.size() == 0 {
+            // Most programs empty a file and then write it; some systems tell of its new size before its new time.
+            std::thread::sleep(COARSE);
+            return fs::metadata(path).is_ok_and(|now| Stamp::of(&now) != stamp);
+        }
+        is_young
+    }
+
     /// What is needed to find out what a file was; `None` if it is known.
     fn unknown_to(&self, chat: ChatId, path: &Path) -> Option<(PathBuf, Arc<Index>, SystemTime)> {
         let mut inner = self.inner.lock();
@@ -235,9 +291,15 @@ impl Checkpoints {
             return Kept::Unknown("it is not a regular file".to_owned());
         }
         let stamp = Stamp::of(&metadata);
-        let is_old = stamp.time().is_none_or(|changed| changed < started);
-        if is_old || indexed.is_some_and(|file| file.stamp == stamp) {
-            return self.keep_file(path, &metadata);
+        let is_old = !self.is_late(started, path, stamp);
+        let is_as_indexed = indexed.is_some_and(|file| file.stamp == stamp);
+        if is_as_indexed && indexed.is_some_and(|file| file.bytes.is_some()) {
+            return from_index("");
+        }
+        if (is_old || is_as_indexed)
+            && let Some(kept) = self.keep_file(path, &metadata)
+        {
+            return kept;
         }
         if indexed.is_none() && index.is_complete() && index::is_listed(root, path) {
             return Kept::Missing;
@@ -245,14 +307,12 @@ impl Checkpoints {
         from_index("it had changed before it could be kept")
     }
 
-    fn keep_file(&self, path: &Path, metadata: &fs::Metadata) -> Kept {
+    /// Keeps a file as these facts tell of it; `None` if it has changed since they were asked.
+    fn keep_file(&self, path: &Path, metadata: &fs::Metadata) -> Option<Kept> {
         if metadata.len() > MAX_NAMED {
-            return Kept::Unknown(format!("it has more than {MAX_NAMED} bytes"));
+            return Some(Kept::Unknown(format!("it has more than {MAX_NAMED} bytes")));
         }
-        match fs::read(path) {
-            Ok(bytes) => self.keep(&bytes, index::mode(metadata)),
-            Err(error) => Kept::Unknown(error.to_string()),
-        }
+        index::read(path, Stamp::of(metadata)).map(|bytes| self.keep(&bytes, index::mode(metadata)))
     }
 
     fn keep(&self, bytes: &[u8], mode: u32) -> Kept {
@@ -287,6 +347,16 @@ impl Checkpoints {
 impl Inner {
     fn newest(&mut self, chat: ChatId) -> Option<&mut Turn> {
         self.turns.range_mut((chat, 0)..=(chat, u64::MAX)).next_back().map(|(_, turn)| turn)
+    }
+
+    /// Lets the indexes know what agents left.
+    fn renew_indexes(&mut self) {
+        for (path, file) in std::mem::take(&mut self.news) {
+            let concerned = self.projects.iter_mut().filter(|(root, _)| path.starts_with(root));
+            for (_, index) in concerned {
+                Arc::make_mut(index).renew(&path, file.as_ref());
+            }
+        }
     }
 
     /// Leaves room for a turn: a quarter of all.

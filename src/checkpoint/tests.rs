@@ -142,11 +142,15 @@ fn turns_are_found_by_number_and_forgotten_when_there_is_no_room() -> std::io::R
 fn the_users_own_save_is_known() -> std::io::Result<()> {
     let project = Project::new(Limits::default())?;
     let path = project.path("a");
-    assert!(!project.checkpoints.is_as_saved(&path));
+    assert!(!project.checkpoints.is_own(&path));
     project.write("a", "user")?;
-    project.checkpoints.saved_by_user(&path);
-    assert!(project.checkpoints.is_as_saved(&path));
+    project.checkpoints.mark_own(&path);
+    assert!(project.checkpoints.is_own(&path));
     project.write("a", "agent!")?;
-    assert!(!project.checkpoints.is_as_saved(&path));
+    assert!(!project.checkpoints.is_own(&path));
+    fs::remove_file(&path)?;
+    assert!(!project.checkpoints.is_own(&path));
+    project.checkpoints.mark_own(&path);
+    assert!(project.checkpoints.is_own(&path));
     Ok(())
 }

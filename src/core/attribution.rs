@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use super::ids::Millis;
 use super::tool_call::ToolCall;
 
-/// How long after the end of a command, or of a turn, in milliseconds, a change may still be theirs: the agent reports the
-/// end before the system has told of the last write.
-const GRACE: u64 = 1_000;
+/// How long before a command or a turn begins, or after it ends, in milliseconds, a change may be theirs. Little: it is when
+/// the file changed that counts, not when that was noticed; but what an agent says is heard a moment later.
+const GRACE: u64 = 100;
 /// How far apart, in milliseconds, a change and a move of git may be to belong together.
 const GIT_MOMENT: u64 = 2_000;
 
@@ -96,7 +96,7 @@ impl Doings {
 
     /// Whether a change at that time may be one of this turn.
     pub(super) fn covers(&self, at: Millis) -> bool {
-        at >= self.began && self.ended.is_none_or(|ended| at <= ended.plus(GRACE))
+        at.plus(GRACE) >= self.began && self.ended.is_none_or(|ended| at <= ended.plus(GRACE))
     }
 
     /// Who changed the file.
@@ -111,8 +111,9 @@ impl Doings {
         if self.named.contains(&change.path) {
             return Author::Agent;
         }
-        let running =
-            |command: &&Command| at >= command.began && command.ended.is_none_or(|ended| at <= ended.plus(GRACE));
+        let running = |command: &&Command| {
+            at.plus(GRACE) >= command.began && command.ended.is_none_or(|ended| at <= ended.plus(GRACE))
+        };
         let mut commands = self.commands.values().filter(running).peekable();
         let some_command = commands.peek().is_some();
         // `git restore` writes its index and leaves HEAD alone. So does the `git add` of an agent, after its own change.
@@ -140,19 +141,19 @@ mod tests {
 
     #[test]
     fn a_file_is_the_agents_when_a_call_that_may_write_named_it() {
-        let mut doings = Doings::begin(Millis(100));
+        let mut doings = Doings::begin(Millis(500));
         let named =
-            |doings: &mut Doings, kind, path| doings.note(&call(kind, path, ToolStatus::Pending), Millis(200)).0;
+            |doings: &mut Doings, kind, path| doings.note(&call(kind, path, ToolStatus::Pending), Millis(600)).0;
         assert_eq!(named(&mut doings, "edit", "/p/a"), [PathBuf::from("/p/a")]);
         assert!(named(&mut doings, "edit", "/p/a").is_empty(), "told once");
         assert!(named(&mut doings, "read", "/p/read").is_empty());
         assert!(named(&mut doings, "edit", "relative").is_empty());
-        assert_eq!(doings.author(&change("/p/a", 150)), Author::Agent);
+        assert_eq!(doings.author(&change("/p/a", 550)), Author::Agent);
         assert_eq!(doings.author(&change("/p/a", 50)), Author::Unknown, "before the turn");
-        assert_eq!(doings.author(&change("/p/read", 300)), Author::Unknown, "a formatter's");
-        assert_eq!(doings.author(&change("/p/other", 300)), Author::Unknown);
+        assert_eq!(doings.author(&change("/p/read", 700)), Author::Unknown, "a formatter's");
+        assert_eq!(doings.author(&change("/p/other", 700)), Author::Unknown);
         doings.end(Millis(1000));
-        assert_eq!(doings.author(&change("/p/a", 1500)), Author::Agent);
+        assert_eq!(doings.author(&change("/p/a", 1010)), Author::Agent);
         assert_eq!(doings.author(&change("/p/a", 2500)), Author::Unknown, "after the turn");
     }
 
@@ -160,12 +161,12 @@ mod tests {
     fn a_file_is_the_agents_while_a_command_of_its_runs() {
         let mut doings = Doings::begin(Millis(0));
         assert_eq!(doings.author(&change("/p/a", 90)), Author::Unknown);
-        doings.note(&call("execute", "", ToolStatus::InProgress), Millis(100));
+        doings.note(&call("execute", "", ToolStatus::InProgress), Millis(300));
         assert_eq!(doings.author(&change("/p/a", 90)), Author::Unknown);
         assert_eq!(doings.author(&change("/p/a", 5000)), Author::Agent);
         assert!(doings.note(&call("execute", "", ToolStatus::Completed), Millis(5000)).1);
         assert!(!doings.note(&call("execute", "", ToolStatus::Completed), Millis(6000)).1, "told once");
-        assert_eq!(doings.author(&change("/p/a", 5500)), Author::Agent);
+        assert_eq!(doings.author(&change("/p/a", 5010)), Author::Agent);
         assert_eq!(doings.author(&change("/p/a", 6500)), Author::Unknown);
     }
 

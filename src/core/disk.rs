@@ -83,7 +83,7 @@ impl State {
             Adopted::OnDisk => {
                 let text = format!(
                     "The agent changed {shown} on disk, where your unsaved changes are in its way; \
-                     `:vertical diffsplit` on the file, or `:edit!`, shows its version, `:write!` keeps yours."
+                     `:edit!` takes its text, `:write!` keeps yours."
                 );
                 self.emit(Show::Message(MessageLevel::Warn, text.clone()));
                 self.note(id, Severity::Warning, text);

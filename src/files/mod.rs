@@ -8,3 +8,4 @@ pub mod fuzzy;
 pub mod git;
 pub mod index;
 pub mod paths;
+pub mod watch;

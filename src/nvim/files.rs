@@ -13,7 +13,7 @@ mod seen;
 mod takeover;
 mod write;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,8 @@ pub struct Files {
 struct Shared {
     order: Order,
     seen: Seen,
+    /// What files were before the disk got ahead of buffers with unsaved changes.
+    behind: Mutex<HashMap<PathBuf, crate::checkpoint::history::Was>>,
     due: Due,
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,

@@ -15,6 +15,7 @@ mod chat;
 mod code_colours;
 mod commands;
 mod conversation;
+mod disk_edits;
 mod drafts;
 mod file_bytes;
 mod file_merges;

@@ -1,7 +1,5 @@
 //! `:AgentChat undo`: what the agent did to files is taken back, what the user did stays.
 
-use std::fs;
-
 use serde_json::json;
 
 use crate::files::{at_work, at_work_with, is_modified, lines_of, on_disk, written};
@@ -81,19 +79,20 @@ fn files_that_a_command_changed_created_and_deleted_are_as_they_were() {
         .file("users.txt", "u\n")
         .arg("changed.txt");
     let steps = [
+        gate("users"),
         tool_call("t1", "sh work.sh", "execute"),
-        gate("surveyed"),
         run("printf 'new\\n' > changed.txt; mkdir sub; echo x > sub/created.txt; rm deleted.bin; chmod +x changed.txt"),
         tool_status("t1", "completed"),
         gate("end"),
     ];
     let (agent, editor) = at_work_with(setup, steps);
-    agent.open_gate("surveyed");
+    agent.wait("the turn", |log| log.iter().any(|entry| entry.what() == "at_gate").then_some(()));
+    // What the user does meanwhile is not touched.
+    editor.command("split users.txt | call setline(1, 'later') | write | quit");
+    agent.open_gate("users");
     changed_files(&editor, 3);
     editor.wait_until("the buffer follows", |e| lines_of(e, "changed.txt") == ["new"]);
     assert!(!is_modified(&editor, "changed.txt"));
-    // The user's own work outside of what the agent did is not touched.
-    fs::write(editor.project().join("users.txt"), "later\n").unwrap();
     agent.open_gate("end");
     undo(&editor, "", "restored: changed.txt, deleted.bin, sub/created.txt");
     assert_eq!(on_disk(&editor, "changed.txt"), "old\n");
@@ -108,33 +107,36 @@ fn files_that_a_command_changed_created_and_deleted_are_as_they_were() {
 
 #[test]
 fn turns_are_taken_back_by_number_and_one_after_the_other() {
-    let step = |id: &str, text: &str| [edit_call(id, "a.txt"), write_disk("a.txt", text), tool_status(id, "completed")];
+    let step = |id: &str, text: &str| {
+        [edit_call(id, "a.txt"), gate(id), write_disk("a.txt", text), tool_status(id, "completed")]
+    };
     let scenario = Scenario::new()
         .on_prompt(step("t1", "one\n").into_iter().chain([end_turn()]))
         .on_prompt(step("t2", "two\n").into_iter().chain([end_turn()]));
     let setup = Setup::new().file("a.txt", "zero\n");
-    let (_agent, editor) = crate::chat::open(&scenario, setup);
-    for count in 1..=4 {
+    let (agent, editor) = crate::chat::open(&scenario, setup);
+    agent.open_gate("t1");
+    agent.open_gate("t2");
+    let go = |changes| {
         editor.prompt("go");
-        editor.wait_until("the turn's end", |e| e.events("AgentChatTurnEnd").len() >= count);
-        if count == 2 {
-            changed_files(&editor, 2);
-            undo(&editor, "", "Undo of turn 2: restored: a.txt.");
-            assert_eq!(on_disk(&editor, "a.txt"), "one\n");
-            undo(&editor, "", "Undo of turn 1: restored: a.txt.");
-            assert_eq!(on_disk(&editor, "a.txt"), "zero\n");
-            editor.command("AgentChat undo");
-            editor.wait_until("nothing is left", |e| e.messages().contains("nothing to undo"));
-        }
-    }
-    changed_files(&editor, 5);
+        changed_files(&editor, changes);
+    };
+    go(1);
+    go(2);
+    undo(&editor, "", "Undo of turn 2: restored: a.txt.");
+    assert_eq!(on_disk(&editor, "a.txt"), "one\n");
+    undo(&editor, "", "Undo of turn 1: restored: a.txt.");
+    assert_eq!(on_disk(&editor, "a.txt"), "zero\n");
+    editor.command("AgentChat undo");
+    editor.wait_until("nothing is left", |e| e.messages().contains("nothing to undo"));
+    go(5);
     undo(&editor, "3", "Undo of turn 3: restored: a.txt.");
     assert_eq!(on_disk(&editor, "a.txt"), "zero\n");
     editor.command("AgentChat undo 9");
     editor.wait_until("no such turn", |e| e.messages().contains("There is no turn 9"));
     assert_eq!(
         editor.lua(r#"return vim.fn.getcompletion("AgentChat undo ", "cmdline")"#, json!([])),
-        json!(["4", "3", "2", "1"])
+        json!(["3", "2", "1"])
     );
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmpv::Value;
 use tokio::time::Instant;
@@ -24,6 +25,9 @@ use crate::nvim::incoming::{get, text};
 
 /// The Lua module that lets buffers follow the disk.
 const DISK: &str = "agentchat.disk";
+
+/// How long an empty file may be one that is being written.
+const EMPTY: Duration = Duration::from_millis(100);
 
 /// What became of one file of an undo.
 enum Fate {
@@ -75,8 +79,19 @@ impl Files {
             {
                 let _turn = self.shared.order.turn(&path).await;
                 let (now, base) = self.note_news(&job, &path, &mut news).await?;
-                match self.follow(&path, &now, base, news.is_some()).await {
-                    Ok(Tried::Done(how)) => return news.map(|()| (job.path, how)),
+                match self.follow(&path, &now, base.clone(), news.is_some()).await {
+                    Ok(Tried::Done(how)) => {
+                        let mut behind = self.shared.behind.lock();
+                        match base {
+                            Some(base) if how == Adopted::OnDisk => {
+                                behind.insert(path.clone(), base);
+                            }
+                            _ => {
+                                behind.remove(&path);
+                            }
+                        }
+                        return news.map(|()| (job.path, how));
+                    }
                     Ok(Tried::Busy) => {}
                     Err(trouble) => {
                         tracing::warn!(%trouble, ?path, "a buffer does not follow its file");
@@ -94,10 +109,18 @@ impl Files {
     async fn note_news(&self, job: &DiskJob, path: &Path, news: &mut Option<()>) -> Option<(Was, Option<Was>)> {
         let (checkpoints, chat, author) = (self.checkpoints.clone(), job.chat, job.author);
         let (looked, is_known_news) = (path.to_owned(), news.is_some());
+        if matches!(fs::metadata(path), Ok(metadata) if metadata.len() == 0) {
+            // Most programs empty a file and then write it.
+            tokio::time::sleep(EMPTY).await;
+        }
         let (now, before, is_news) = blocking(move || {
             let now = look(&looked);
-            if author == Author::Unknown || checkpoints.is_as_saved(&looked) {
-                return (now, None, false);
+            // The buffer wrote it.
+            if checkpoints.is_own(&looked) {
+                return None;
+            }
+            if author == Author::Unknown {
+                return Some((now, None, false));
             }
             checkpoints.name(chat, &looked);
             let known = checkpoints.last_known(chat, &looked);
@@ -105,10 +128,10 @@ impl Files {
             if is_news {
                 checkpoints.left(chat, &looked, &now);
             }
-            (now, known, is_news)
+            Some((now, known, is_news))
         })
         .await
-        .ok()?;
+        .ok()??;
         if is_news {
             *news = Some(());
             if let (Some(session), Some(text)) = (&job.session, as_text(&now)) {
@@ -118,7 +141,14 @@ impl Files {
         } else if author == Author::Agent && !is_known_news {
             return None;
         }
+        // What a dirty buffer was before it fell behind is what both sides started from.
+        let before = self.shared.behind.lock().get(path).cloned().or(before);
         Some((now, before))
+    }
+
+    /// The user saved a file: whatever they did not take over from the disk, they do not want.
+    pub fn saved(&self, path: &Path) {
+        self.shared.behind.lock().remove(path);
     }
 
     /// Lets the buffer of a file follow what is on disk. `base` is what both were before.
@@ -278,12 +308,12 @@ impl Files {
 
     /// Makes the file itself what it was, byte for byte, unless saving its buffer has done that.
     async fn put_on_disk(&self, path: &Path, target: Was, loaded: Option<&Loaded>) -> Result<Fate, Trouble> {
-        let owned = path.to_owned();
+        let (owned, checkpoints) = (path.to_owned(), self.checkpoints.clone());
         let written = blocking(move || {
-            if look(&owned).holds_what(&target) && mode_is(&owned, &target) {
-                return Ok(false);
-            }
-            restore(&owned, &target).map(|()| true)
+            let is_there = look(&owned).holds_what(&target) && mode_is(&owned, &target);
+            let written = if is_there { Ok(false) } else { restore(&owned, &target).map(|()| true) };
+            checkpoints.restored(&owned, &target);
+            written
         })
         .await?;
         match (written, loaded) {
