@@ -71,6 +71,7 @@ function M.file_stat(path)
     -- What such a buffer holds need not be the file's text.
     modified = options.modified and options.buftype ~= "acwrite",
     behind = require("agentchat.disk_state").is_behind(buf),
+    on_disk = uv.fs_stat(path) ~= nil,
     line_count = line_count(buf),
     eol = options.eol,
     fileformat = options.fileformat,
@@ -369,20 +370,30 @@ function M.file_synced(buf)
   end
 end
 
+--- msgpack's nil is nothing.
+---@generic T
+---@param value T
+---@return T?
+local function given(value)
+  if value ~= vim.NIL then
+    return value
+  end
+end
+
 ---@param buf integer
 ---@param edits agentchat.Edit[]
 ---@param eol? boolean
----@param changes? table the table of hunks that holds after the edits
+---@param changes? table
 ---@return boolean ok
 ---@return any reason
 local function try_edits(buf, edits, eol, changes)
-  return pcall(function()
-    local function edit()
-      if #edits > 0 then
-        apply(buf, edits)
-      end
+  local function edit()
+    if #edits > 0 then
+      apply(buf, edits)
     end
-    if type(changes) == "table" then
+  end
+  return pcall(function()
+    if changes then
       require("agentchat.changes").replace(buf, changes, edit)
     else
       edit()
@@ -407,13 +418,17 @@ local function waits_for_lock(buf, reason)
   return true
 end
 
+---@class agentchat.EditOptions
+---@field save boolean
+---@field eol? boolean whether the text ends in a newline
+---@field file? { path: string, temporary?: string } takes the place of the buffer's file; the buffer is not saved
+---@field changes? table the table of hunks that holds after the edits
+
 --- Edits a buffer, and saves it if asked to. Whoever is told that the user is busy there hears `file_free` later.
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
----@param opts { save: boolean, eol?: boolean, changes?: table, file?: { path: string, temporary?: string } } `eol` is
----whether the text ends in a newline; `changes` is the table of hunks that holds after the edits; `file` takes the place
----of the buffer's file, and the buffer is not saved
+---@param opts agentchat.EditOptions
 ---@return table
 function M.file_edit(buf, tick, edits, opts)
   if is_stale(buf, tick) then
@@ -428,14 +443,8 @@ function M.file_edit(buf, tick, edits, opts)
   if problem then
     return { error = problem }
   end
-  local eol, file = opts.eol, opts.file
-  if file == vim.NIL then
-    file = nil
-  end
-  if eol == vim.NIL then
-    eol = nil
-  end
-  local ok, reason = try_edits(buf, edits, eol, opts.changes)
+  local file = given(opts.file)
+  local ok, reason = try_edits(buf, edits, given(opts.eol), given(opts.changes))
   if not ok then
     return waits_for_lock(buf, reason) and { busy = "textlock" } or { error = plain(reason) }
   end

@@ -6,6 +6,7 @@
 
 mod buffer;
 mod due;
+mod hunks;
 mod order;
 mod plan;
 mod seen;
@@ -188,7 +189,7 @@ impl Files {
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&job, &path, loaded, content, deadline).await,
-            Ok(None) => self.write_unloaded(&path, content).await,
+            Ok(None) => self.write_unloaded(&job, &path, content).await,
             Err(trouble) => Err(trouble),
         };
         match result {
@@ -203,7 +204,17 @@ impl Files {
 
     /// Asks Lua, but not for longer than until `deadline`. The call itself is never dropped.
     async fn ask(&self, function: &str, arguments: Vec<Value>, deadline: Instant) -> Result<Value, Trouble> {
-        let answer = hand::call(&self.nvim, MODULE, function, arguments);
+        self.ask_module(MODULE, function, arguments, deadline).await
+    }
+
+    async fn ask_module(
+        &self,
+        module: &str,
+        function: &str,
+        arguments: Vec<Value>,
+        deadline: Instant,
+    ) -> Result<Value, Trouble> {
+        let answer = hand::call(&self.nvim, module, function, arguments);
         match timeout_at(deadline, answer).await {
             Ok(Ok(result)) => Ok(result?),
             Ok(Err(_)) => Err(hand::HandError::Ending.into()),

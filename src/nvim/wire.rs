@@ -8,7 +8,7 @@ use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
-use crate::view::{Mark, Op, permission, short_line};
+use crate::view::{Mark, Op, permission, proposal, short_line};
 use std::path::Path;
 
 /// Ways to answer a request that are shown. Agents have three or four.
@@ -122,6 +122,11 @@ pub(super) fn permissions(views: &[PermissionView], cwd_of: impl Fn(ChatId) -> s
     Value::Array(vec!["permissions".into(), Value::Array(list)])
 }
 
+fn proposed(proposal: proposal::Proposal, cwd: &Path) -> Value {
+    let path = cwd.join(proposal.path).display().to_string();
+    map([("path", text(path)), ("old", optional(proposal.old.as_deref())), ("new", text(proposal.new))])
+}
+
 fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
     let mut detail = permission::detail(&view.tool, cwd);
     if view.options.len() > OPTIONS {
@@ -148,6 +153,7 @@ fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
         ("kind", text(view.tool.kind.as_str())),
         ("detail", Value::Array(detail)),
         ("options", Value::Array(options)),
+        ("proposed", Value::Array(proposal::proposals(&view.tool).into_iter().map(|p| proposed(p, cwd)).collect())),
     ])
 }
 

@@ -242,3 +242,59 @@ fn a_buffer_that_another_plugin_saves_is_not_written() {
     assert!(message.contains("another plugin"), "{message}");
     assert!(agent.answers(READ).len() == 1 && on_disk(&editor, "a.txt") == "one\n");
 }
+
+// -- hunks
+
+/// What is pending in a file, as `first`, `flags` and `old` of each hunk.
+fn hunks(editor: &Editor, path: &str) -> serde_json::Value {
+    let code = "local path = vim.uv.fs_realpath(...) or ...
+    return vim.iter(require('agentchat.changes').get(path, 0, 100000).hunks):map(function(h)
+      return { h.first, h.flags, table.concat(h.old, '|') } end):totable()";
+    editor.lua(code, json!([editor.project().join(path)]))
+}
+
+#[test]
+fn what_the_agent_writes_is_pending_and_what_the_user_types_is_not() {
+    let steps = [
+        read_file("a.txt"),
+        gate("read"),
+        write_file("a.txt", NEW),
+        gate("again"),
+        read_file("a.txt"),
+        write_file("a.txt", "ones\nTWO\nthree\nfour\nFIVE\n"),
+        gate("end"),
+    ];
+    let (agent, editor) = at_work(OLD, steps);
+    content(&agent, 1);
+    typed(&editor, "ggAs<Esc>", &["ones", "two", "three", "four", "five"]);
+    agent.open_gate("read");
+    written(&agent, 1);
+    assert_eq!(hunks(&editor, "a.txt"), json!([[4, "a", "five"]]));
+    agent.open_gate("again");
+    written(&agent, 2);
+    assert_eq!(hunks(&editor, "a.txt"), json!([[1, "a", "two"], [4, "a", "five"]]));
+    editor.command("AgentChat reject file");
+    let without = ["ones", "two", "three", "four", "five"];
+    editor.wait_until("the text without the agent", |e| lines_of(e, "a.txt") == without);
+}
+
+#[test]
+fn a_file_that_is_not_loaded_has_hunks_without_a_buffer() {
+    let setup = Setup::new().file("a.txt", "").file("b.txt", "one\r\ntwo\r\nthree\r\n").arg("a.txt");
+    let steps = [
+        write_file("b.txt", "ONE\ntwo\nthree\n"),
+        write_file("b.txt", "ONE\ntwo\nTHREE\n"),
+        write_file("b.txt", "ONE\ntwo\nTHREE\n"),
+        write_file("new.txt", "new\n"),
+        gate("end"),
+    ];
+    let (agent, editor) = at_work_with(setup, steps);
+    written(&agent, 4);
+    assert_eq!(hunks(&editor, "b.txt"), json!([[0, "a", "one"], [2, "a", "three"]]));
+    assert_eq!(hunks(&editor, "new.txt"), json!([[0, "a", ""]]));
+    assert_eq!(editor.lua("return vim.fn.bufnr('b.txt') + vim.fn.bufnr('new.txt')", json!([])), json!(-2));
+    assert_eq!(on_disk(&editor, "b.txt"), "ONE\r\ntwo\r\nTHREE\r\n");
+    editor.command("edit b.txt");
+    editor.command("AgentChat reject file");
+    editor.wait_until("the old bytes", |e| on_disk(e, "b.txt") == "one\r\ntwo\r\nthree\r\n");
+}

@@ -9,6 +9,7 @@ mod support;
 mod bar;
 mod changes;
 mod changes_preview;
+mod changes_proposed;
 mod changes_random;
 mod chat;
 mod code_colours;

@@ -20,17 +20,17 @@ pub(super) struct Loaded {
     pub(super) modified: bool,
     /// Somebody else changed the file since a buffer with unsaved changes was read or saved.
     pub(super) is_behind: bool,
+    /// Whether there is such a file.
+    pub(super) is_on_disk: bool,
     pub(super) why_not: Option<String>,
     pub(super) form: Form,
 }
 
 /// How a buffer's lines make a text.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "they are options of Neovim, independent of each other")]
 pub(super) struct Form {
-    eol: bool,
-    /// Neovim would write an empty file, not one with an empty line.
-    is_empty: bool,
+    /// Whether a line break follows the last line. It does not in a buffer that Neovim would write as an empty file.
+    ends_in_break: bool,
     has_byte_order_mark: bool,
     line_break: &'static str,
     /// Whether the bytes of the file are those of the text.
@@ -110,8 +110,7 @@ impl Files {
                 return Err(Trouble::Odd(answer.to_string()));
             }
         }
-        // A buffer with one empty line is an empty file.
-        if loaded.form.eol && !loaded.form.is_empty {
+        if loaded.form.ends_in_break {
             whole.push_str(loaded.form.line_break);
         }
         Ok(Some(whole))
@@ -136,10 +135,10 @@ impl Files {
             tick,
             modified: is_true(&answer, "modified"),
             is_behind: is_true(&answer, "behind"),
+            is_on_disk: is_true(&answer, "on_disk"),
             why_not: get(&answer, "why_not").and_then(text),
             form: Form {
-                eol: is_true(&answer, "eol"),
-                is_empty: integer(&answer, "line_count") == Some(0),
+                ends_in_break: is_true(&answer, "eol") && integer(&answer, "line_count") != Some(0),
                 has_byte_order_mark: is_true(&answer, "bomb"),
                 line_break,
                 is_utf8: matches!(get(&answer, "fileencoding").and_then(Value::as_str), None | Some("" | "utf-8")),

@@ -7,14 +7,18 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::hunks::Written;
 use super::write::{Edited, Request};
 use super::{Files, PATIENCE, Trouble, read_disk};
 use crate::changes::merge::merge_texts;
+use crate::core::ids::ChatId;
 use crate::files::edits;
 
 /// What a buffer is to hold once the user is free: in the form of buffers, `\n` for line breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Follow {
+    /// Whose agent wrote it.
+    pub(super) chat: ChatId,
     /// The buffer's text when that was decided.
     pub(super) base: String,
     /// What was to come of it.
@@ -91,9 +95,16 @@ impl Files {
         };
         let is_on_disk = read_disk(path).await.is_ok_and(|disk| loaded.form.to_lines(&disk) == text);
         let save = !loaded.modified || is_on_disk || self.save_dirty();
-        let request =
-            Request { edits: edits::buffer_edits(&current, &text), eol: text.ends_with('\n'), save, file: None };
-        match self.edit(&loaded, request).await? {
+        let write = Written { now: &current, before: &current, after: &text, is_new: false, is_on_disk: false };
+        let hunks = self.hunks_after(path, follow.chat, &write, deadline).await?;
+        let request = Request {
+            edits: edits::buffer_edits(&current, &text),
+            eol: text.ends_with('\n'),
+            save,
+            file: None,
+            hunks: Some(hunks),
+        };
+        match self.edit(path, &loaded, request).await? {
             Edited::Done { .. } => {
                 self.shared.due.remove(path);
                 Ok(true)

@@ -8,6 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::buffer::Loaded;
 use super::due::Follow;
+use super::hunks::{Handover, Written};
 use super::plan::{Base, Clash, Plan, Saving, Scene, plan};
 use super::{Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
 use crate::core::effect::FileJob;
@@ -29,6 +30,8 @@ pub(super) struct Request {
     pub(super) save: bool,
     /// The file that takes the place of the buffer's, which stays unsaved.
     pub(super) file: Option<disk::Replacement>,
+    /// The table of hunks that holds then.
+    pub(super) hunks: Option<Handover>,
 }
 
 /// What became of an edit.
@@ -65,7 +68,7 @@ impl Files {
                         return Err(Trouble::Clash { path: path.to_owned(), clash });
                     }
                 };
-                match self.carry_out(path, &loaded, &lines, &plan).await? {
+                match self.carry_out(job, path, &loaded, &lines, &plan).await? {
                     Edited::Done { tick } => {
                         self.shared.due.remove(path);
                         self.put_refused_away(path);
@@ -77,7 +80,7 @@ impl Files {
                     Edited::Stale => {}
                     Edited::Busy => {
                         if !self.wait_until_free(deadline).await {
-                            self.write_ahead(path, &loaded, lines, &plan).await?;
+                            self.write_ahead(job, path, &loaded, lines, &plan).await?;
                             self.put_refused_away(path);
                             return Ok(loaded.form.to_file(&theirs, true));
                         }
@@ -86,7 +89,7 @@ impl Files {
             }
             loaded = match self.stat(path, deadline).await? {
                 Some(loaded) => loaded,
-                None => return self.write_unloaded(path, content).await,
+                None => return self.write_unloaded(job, path, content).await,
             };
         }
     }
@@ -128,10 +131,22 @@ impl Files {
             base,
             save_dirty: self.save_dirty() || !form.is_utf8,
         };
-        plan(scene, theirs)
+        let plan = plan(scene, theirs)?;
+        // What is due is the agent's, too.
+        Ok(if due.is_some() { Plan { before: lines.to_owned(), ..plan } } else { plan })
     }
 
-    async fn carry_out(&self, path: &Path, loaded: &Loaded, lines: &str, plan: &Plan) -> Result<Edited, Trouble> {
+    async fn carry_out(
+        &self,
+        job: &FileJob,
+        path: &Path,
+        loaded: &Loaded,
+        lines: &str,
+        plan: &Plan,
+    ) -> Result<Edited, Trouble> {
+        let is_new = !loaded.is_on_disk;
+        let write = Written { now: lines, before: &plan.before, after: &plan.text, is_new, is_on_disk: false };
+        let hunks = self.hunks_after(path, job.chat, &write, Instant::now() + PATIENCE).await?;
         let file = match &plan.saving {
             Saving::Buffer => None,
             Saving::File(text) => Some(prepare(path, loaded.form.to_file(text, true)).await?),
@@ -141,13 +156,14 @@ impl Files {
             eol: plan.text.ends_with('\n'),
             save: file.is_none(),
             file,
+            hunks: Some(hunks),
         };
-        self.edit(loaded, request).await
+        self.edit(path, loaded, request).await
     }
 
     /// Edits and saves. However long that takes (a formatter of the user's runs on save), it is waited for.
-    pub(super) async fn edit(&self, loaded: &Loaded, request: Request) -> Result<Edited, Trouble> {
-        let Request { edits, eol, save, file } = request;
+    pub(super) async fn edit(&self, path: &Path, loaded: &Loaded, request: Request) -> Result<Edited, Trouble> {
+        let Request { edits, eol, save, file, hunks } = request;
         let place = |number: usize| Value::from(number);
         let edits = edits
             .into_iter()
@@ -162,13 +178,18 @@ impl Files {
             let temporary = file.temporary().map_or(Value::Nil, shown);
             wire::map([("path", shown(file.path())), ("temporary", temporary)])
         });
-        let options = wire::map([("save", save.into()), ("eol", eol.into()), ("file", file_option)]);
+        let changes = hunks.as_ref().map_or(Value::Nil, |hunks| hunks.option(path));
+        let options =
+            wire::map([("save", save.into()), ("eol", eol.into()), ("file", file_option), ("changes", changes)]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = hand::ask(&self.nvim, MODULE, "file_edit", arguments).await?;
         // Only now: until Neovim has answered it may still take the file's place.
         drop(file);
         if is_true(&answer, "ok") {
             let tick = integer(&answer, "tick").unwrap_or_default();
+            if let Some(hunks) = hunks {
+                self.hand_over_rest(path, hunks).await;
+            }
             return Ok(Edited::Done { tick });
         }
         if is_true(&answer, "stale") {
@@ -190,7 +211,14 @@ impl Files {
     }
 
     /// Writes the file; the buffer, in which the user is busy, follows.
-    async fn write_ahead(&self, path: &Path, loaded: &Loaded, lines: String, plan: &Plan) -> Result<(), Trouble> {
+    async fn write_ahead(
+        &self,
+        job: &FileJob,
+        path: &Path,
+        loaded: &Loaded,
+        lines: String,
+        plan: &Plan,
+    ) -> Result<(), Trouble> {
         if !loaded.form.is_utf8 {
             return Err(Trouble::Refused(
                 "The user is editing that file right now; nothing was written. Try again later".to_owned(),
@@ -204,23 +232,35 @@ impl Files {
         blocking(move || disk::write(&target, &text)).await??;
         // Nobody waits for that: Neovim is only told, lest it ask the user about a file that changed.
         drop(hand::call(&self.nvim, MODULE, "file_synced", vec![loaded.buf.into()]));
-        self.follow_later(path, Follow { base: lines, text: plan.text.clone() });
+        self.follow_later(path, Follow { chat: job.chat, base: lines, text: plan.text.clone() });
         Ok(())
     }
 
     /// Writes a file that is not loaded, in the form that it has; what it holds then.
-    pub(super) async fn write_unloaded(&self, path: &Path, content: &str) -> Result<String, Trouble> {
-        let (path, content) = (path.to_owned(), content.to_owned());
+    pub(super) async fn write_unloaded(&self, job: &FileJob, path: &Path, content: &str) -> Result<String, Trouble> {
+        let (target, content) = (path.to_owned(), content.to_owned());
         let written = blocking(move || {
-            let content = match disk::read(&path) {
-                Ok(old) => edits::in_form_of(&old, &content).into_owned(),
+            let (old, is_new) = match disk::read(&target) {
+                Ok(old) => (Some(old), false),
+                Err(disk::DiskError::Missing(_)) => (Some(String::new()), true),
                 // There is no form to keep, or writing says what is wrong.
-                Err(_) => content,
+                Err(_) => (None, false),
             };
-            disk::write(&path, &content)?;
-            Ok::<_, disk::DiskError>(content)
+            let content = match &old {
+                Some(old) => edits::in_form_of(old, &content).into_owned(),
+                None => content,
+            };
+            disk::write(&target, &content)?;
+            Ok::<_, disk::DiskError>((old, is_new, content))
         });
-        Ok(written.await??)
+        let (old, is_new, content) = written.await??;
+        if let Some(old) = old {
+            let now = edits::as_read(&old);
+            let after = edits::as_read(&content);
+            let write = Written { now: &now, before: &now, after: &after, is_new, is_on_disk: true };
+            self.put_hunks(path, job.chat, &write, Instant::now() + PATIENCE).await;
+        }
+        Ok(content)
     }
 
     /// What a save left in the file: what was written, or what the user's autocommands made of it, on which the agent's next
