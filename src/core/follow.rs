@@ -4,7 +4,7 @@
 //! newest place wins; at most one look in an interval is taken, of at most [`MAX_LOOK`] files, so a burst costs what it shows.
 //! A place whose file is not there yet waits until it is. All places of the turn are the trail.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const MAX_LOOK: usize = 16;
 const MISSING_RETRY: u64 = 500;
 
 /// A place that a tool call names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Absolute path.
     pub path: PathBuf,
@@ -37,7 +37,7 @@ pub struct Place {
 }
 
 /// A change of a file: often only a fragment of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlaceChange {
     /// Text before; `None` for a new file.
     pub old: Option<Arc<str>>,
@@ -178,7 +178,11 @@ impl State {
         let places = places(call, &chat.cwd, first_line);
         let follow = &mut chat.follow;
         let known = follow.of_calls.entry(tool.to_owned()).or_default();
-        let news: Vec<Place> = places.iter().filter(|place| !known.contains(place)).cloned().collect();
+        if *known == places {
+            return;
+        }
+        let old: HashSet<&Place> = known.iter().collect();
+        let news: Vec<Place> = places.iter().filter(|place| !old.contains(place)).cloned().collect();
         *known = places;
         for place in news {
             follow.next += 1;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
+use crate::changes::write_unloaded;
 use crate::support::scenario::{Scenario, Step, delay, end_turn, gate, repeat, tool_call, tool_update, write_file};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
@@ -247,6 +248,93 @@ fn a_file_that_is_not_there_yet_is_shown_once_it_is() {
     assert_eq!(shown(&editor).0, "mine.txt");
     agent.open_gate("write");
     wait_shown(&editor, "new.txt", 2);
+}
+
+#[test]
+fn pending_changes_are_seen_in_the_window_that_follows_and_outlive_it() {
+    let old = lines("a", 300);
+    let new = old.replace("a 150\n", "A 150!\n");
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let (editor, agent) = beside([at("t", "a.txt", 150)]);
+    write_unloaded(&editor, "a.txt", &old, &new, json!({ "chat": 1 }));
+    let changes = |e: &Editor| e.status()["changes"].as_u64();
+    agent.open_gate("go");
+    wait_shown(&editor, "a.txt", 150);
+    editor.wait_until("the change is drawn", |e| {
+        let screen = e.screen();
+        screen.find("A 150!").is_some() && screen.find("a 150").is_some()
+    });
+    editor.wait_until("it is pending", |e| changes(e) == Some(1));
+    editor.command("AgentChat follow off");
+    wait_shown(&editor, "mine.txt", 1);
+    assert_eq!(changes(&editor), Some(1));
+    editor.lua("vim.api.nvim_set_current_win(_G.code)", json!([]));
+    editor.command("AgentChat next");
+    wait_shown(&editor, "a.txt", 150);
+    editor.command("AgentChat reject");
+    editor.wait_until("it is as it was", |e| e.file("a.txt") == Some(lines("a", 300).into_bytes()));
+}
+
+/// What the user is in the middle of, and what has come of it in the end.
+const BUSY: [(&str, &str, &str); 6] = [
+    ("visual", "Vjj", "d"),
+    ("operator", "2d", "d"),
+    ("substitute", ":%s/mine/MINE/g", "<CR>"),
+    ("insert after a count", "3ix", "y<Esc>"),
+    ("macro", "qaA!<Esc>", "jA?<Esc>q"),
+    ("search", "/mine 5", "0<CR>x"),
+];
+
+#[test]
+fn whatever_the_user_is_in_the_middle_of_goes_on_as_if_nothing_had_happened() {
+    let outcome = |e: &Editor| {
+        e.input("<Esc>");
+        e.lua(
+            "return { vim.api.nvim_buf_get_lines(0, 0, -1, true), vim.api.nvim_win_get_cursor(0), vim.fn.getreg('a'), vim.fn.getreg('/'), vim.fn.getreg('\"') }",
+            json!([]),
+        )
+    };
+    for (name, begin, finish) in BUSY {
+        let plain = Editor::start(Setup::new().file("mine.txt", lines("mine", 200)).arg("mine.txt"));
+        plain.input(begin);
+        plain.input(finish);
+        let expected = outcome(&plain);
+        let places = (1..=8).flat_map(|i| [at("t", "a.txt", i * 20), delay(Duration::from_millis(100))]);
+        let (editor, agent) = beside(places);
+        editor.lua("vim.api.nvim_set_current_win(_G.code) vim.cmd('belowright split')", json!([]));
+        editor.input(begin);
+        agent.open_gate("go");
+        // In operator-pending mode Neovim answers, but the helper's frames come all the same.
+        if begin.starts_with([':', '/']) {
+            editor.wait_transcript("a.txt:160");
+            assert_eq!(shown(&editor).0, "mine.txt", "{name}: no jump under a command line");
+        } else {
+            wait_shown(&editor, "a.txt", 160);
+        }
+        editor.input(finish);
+        assert_eq!(outcome(&editor), expected, "{name}");
+        wait_shown(&editor, "a.txt", 160);
+    }
+}
+
+#[test]
+fn from_a_terminal_and_the_command_line_window_nothing_is_taken() {
+    let (editor, agent) = beside([at("t", "a.txt", 20), gate("2"), at("u", "b.txt", 40)]);
+    editor.lua("vim.api.nvim_set_current_win(_G.code) vim.cmd('belowright split | terminal cat')", json!([]));
+    editor.input("i");
+    editor.wait_until("terminal mode", |e| e.lua("return vim.api.nvim_get_mode().mode", json!([])) == json!("t"));
+    agent.open_gate("go");
+    wait_shown(&editor, "a.txt", 20);
+    editor.input("typed<CR>");
+    editor.wait_screen("typed");
+    assert_eq!(editor.lua("return vim.api.nvim_get_mode().mode", json!([])), json!("t"));
+    editor.input("<C-\\><C-n>q:");
+    editor.wait_until("the command-line window", |e| e.lua("return vim.fn.getcmdwintype()", json!([])) == json!(":"));
+    agent.open_gate("2");
+    editor.wait_transcript("Read b.txt");
+    assert_eq!(shown(&editor).0, "a.txt");
+    editor.command("quit");
+    wait_shown(&editor, "b.txt", 40);
 }
 
 #[test]

@@ -6,7 +6,9 @@ local M = {}
 local api = vim.api
 local quiet = require("agentchat.follow.quiet")
 
---- Files larger than this are shown without colours and without what file types bring along, in bytes.
+--- Files larger than this are shown without colours, in bytes: older Neovims parse them at once.
+local COLOURED = 1024 * 1024
+--- Those larger than this stay without what file types bring along also when the user enters them.
 local HUGE = 10 * 1024 * 1024
 --- Buffers that are kept although they are not shown: agents go back and forth.
 local KEPT = 10
@@ -84,7 +86,8 @@ end
 function M.load(path, size)
   local was_known = vim.fn.bufexists(path) == 1
   local buf = quiet.run(function()
-    return vim.fn.bufadd(path)
+    -- The short name is the one that is shown.
+    return vim.fn.bufadd(vim.fn.fnamemodify(path, ":."))
   end)
   if api.nvim_buf_is_loaded(buf) then
     return buf
@@ -96,7 +99,9 @@ function M.load(path, size)
     vim.cmd(("silent noswapfile call bufload(%d)"):format(buf))
   end)
   watch()
-  if not huge then
+  -- Our own autocommand did not hear of it either.
+  require("agentchat.changes.buffer").loaded(buf)
+  if size <= COLOURED then
     colour(buf, path)
   end
   return buf
@@ -121,8 +126,9 @@ local function drop(buf)
   local function delete()
     api.nvim_buf_delete(buf, { unload = state.was_known })
   end
-  -- What the user was in may have a language server, which is to hear of its end.
-  local ok, reason = pcall(state.adopted and delete or function()
+  -- What the user was in may have a language server, which is to hear of its end; so are our own pending changes.
+  local has_listeners = state.adopted or require("agentchat.changes.buffer").file_of(buf) ~= nil
+  local ok, reason = pcall(has_listeners and delete or function()
     quiet.run(delete)
   end)
   if not ok then
