@@ -298,3 +298,17 @@ fn a_file_that_is_not_loaded_has_hunks_without_a_buffer() {
     editor.command("AgentChat reject file");
     editor.wait_until("the old bytes", |e| on_disk(e, "b.txt") == "one\r\ntwo\r\nthree\r\n");
 }
+
+#[test]
+fn what_a_formatter_makes_of_a_write_is_pending_with_it() {
+    let init = r#"
+    vim.api.nvim_create_autocmd("BufWritePre", { pattern = "a.txt", callback = function()
+      vim.cmd([[keepjumps %s/^\s*/  /]])
+    end })
+    "#;
+    let setup = Setup::new().file("a.txt", "one\n").arg("a.txt").init(init);
+    let (agent, editor) = at_work_with(setup, [read_file("a.txt"), write_file("a.txt", "one\ntwo\n"), gate("end")]);
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "  one\n  two\n");
+    assert_eq!(hunks(&editor, "a.txt"), json!([[0, "aa", "one"]]));
+}

@@ -38,6 +38,8 @@ pub(super) struct Handover {
     facts: Value,
     first: Value,
     rest: Vec<Value>,
+    /// The same, not for Lua.
+    pub(super) pending: Pending,
 }
 
 /// A write of an agent: texts with `\n` for line breaks.
@@ -56,7 +58,7 @@ pub(super) struct Written<'a> {
 
 impl Pending {
     /// What the write makes of it.
-    fn written(self, write: &Written) -> Self {
+    pub(super) fn written(self, write: &Written) -> Self {
         let ((now, _), (before, eol_before), (after, eol_after)) =
             (lines(write.now), lines(write.before), lines(write.after));
         let is_known = !write.is_on_disk || self.stamp.as_deref() == Some(&stamp(write.now));
@@ -75,9 +77,9 @@ impl Pending {
         }
     }
 
-    fn handover(self, chat: ChatId) -> Handover {
+    pub(super) fn handover(self, chat: ChatId) -> Handover {
         let mut facts = vec![("chat".into(), chat.0.into()), ("created".into(), self.created.into())];
-        let texts = [("renamed_from", self.renamed_from), ("stamp", self.stamp)];
+        let texts = [("renamed_from", self.renamed_from.clone()), ("stamp", self.stamp.clone())];
         facts.extend(texts.into_iter().filter_map(|(key, value)| Some((key.into(), value?.into()))));
         facts.extend(self.eol_old.map(|eol| ("eol_old".into(), eol.into())));
         let mut pieces: Vec<Vec<Value>> = vec![Vec::new()];
@@ -95,7 +97,7 @@ impl Pending {
         }
         let mut pieces = pieces.into_iter().map(Value::Array);
         let first = pieces.next().unwrap_or_else(|| Value::Array(Vec::new()));
-        Handover { version: self.version, facts: Value::Map(facts), first, rest: pieces.collect() }
+        Handover { version: self.version, facts: Value::Map(facts), first, rest: pieces.collect(), pending: self }
     }
 }
 

@@ -207,7 +207,7 @@ impl Files {
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = hand::ask(&self.nvim, module, function, arguments).await?;
         if is_true(&answer, "ok") {
-            return Ok(Edited::Done { tick: 0 });
+            return Ok(Edited::Done { tick: 0, pending: None });
         }
         if is_true(&answer, "stale") {
             return Ok(Edited::Stale);

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::buffer::Loaded;
 use super::due::Follow;
-use super::hunks::{Handover, Written};
+use super::hunks::{Handover, Pending, Written};
 use super::plan::{Base, Clash, Plan, Saving, Scene, plan};
 use super::{Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
 use crate::core::effect::FileJob;
@@ -39,6 +39,8 @@ pub(super) enum Edited {
     /// `changedtick` after the save.
     Done {
         tick: u64,
+        /// What is pending after the edit, without what autocommands made of it on the save.
+        pending: Option<Pending>,
     },
     Stale,
     Busy,
@@ -69,13 +71,29 @@ impl Files {
                     }
                 };
                 match self.carry_out(job, path, &loaded, &lines, &plan).await? {
-                    Edited::Done { tick } => {
+                    Edited::Done { tick, pending } => {
                         self.shared.due.remove(path);
                         self.put_refused_away(path);
                         let meant = loaded.form.to_file(&theirs, true);
                         // What the user has typed or saved meanwhile is no part of what the agent has seen.
                         let is_all = plan.is_as_meant && plan.saving == Saving::Buffer;
-                        return Ok(if is_all { self.left_by_save(path, tick, meant).await } else { meant });
+                        if !is_all {
+                            return Ok(meant);
+                        }
+                        let left = self.left_by_save(path, tick, meant).await;
+                        let after = loaded.form.to_lines(&left);
+                        if let Some(pending) = pending.filter(|_| after != plan.text) {
+                            let write = Written {
+                                now: &plan.text,
+                                before: &plan.text,
+                                after: &after,
+                                is_new: false,
+                                is_on_disk: false,
+                            };
+                            let hunks = pending.written(&write).handover(job.chat);
+                            self.claim_save(path, &Loaded { tick, ..loaded }, hunks, &after).await;
+                        }
+                        return Ok(left);
                     }
                     Edited::Stale => {}
                     Edited::Busy => {
@@ -187,10 +205,11 @@ impl Files {
         drop(file);
         if is_true(&answer, "ok") {
             let tick = integer(&answer, "tick").unwrap_or_default();
+            let pending = hunks.as_ref().map(|hunks| hunks.pending.clone());
             if let Some(hunks) = hunks {
                 self.hand_over_rest(path, hunks).await;
             }
-            return Ok(Edited::Done { tick });
+            return Ok(Edited::Done { tick, pending });
         }
         if is_true(&answer, "stale") {
             return Ok(Edited::Stale);
@@ -282,6 +301,16 @@ impl Files {
                 Err(_) => written,
             },
             _ => written,
+        }
+    }
+
+    /// What a formatter of the user's made of a write is as pending as the write. Should the user have typed since, it counts
+    /// as theirs.
+    async fn claim_save(&self, path: &Path, loaded: &Loaded, hunks: Handover, after: &str) {
+        let eol = after.ends_with('\n');
+        let request = Request { edits: Vec::new(), eol, save: false, file: None, hunks: Some(hunks) };
+        if let Err(trouble) = self.edit(path, loaded, request).await {
+            tracing::warn!(path = %path.display(), %trouble, "what a save changed is not pending");
         }
     }
 
