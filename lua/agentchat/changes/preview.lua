@@ -11,6 +11,7 @@ local api = vim.api
 local buffer = require("agentchat.changes.buffer")
 local hunks_of = require("agentchat.changes.hunks")
 local store = require("agentchat.changes.store")
+local virtual = require("agentchat.changes.virtual")
 local words = require("agentchat.changes.words")
 
 local ns = api.nvim_create_namespace("agentchat.diff")
@@ -31,55 +32,6 @@ local MOST_PAIRS = 30
 
 ---@type table<integer, agentchat.Drawn>
 local drawn = {}
-
----@param text string
----@param tabstop integer
----@return string
-local function printable(text, tabstop)
-  if not text:find("%c") then
-    return text
-  end
-  local result, width = {}, 0
-  for part, control in (text .. "\0"):gmatch("([^%c]*)(%c)") do
-    result[#result + 1] = part
-    width = width + api.nvim_strwidth(part)
-    if control == "\t" then
-      local blanks = tabstop - width % tabstop
-      result[#result + 1] = (" "):rep(blanks)
-      width = width + blanks
-    elseif control ~= "\0" then
-      result[#result + 1] = vim.fn.strtrans(control)
-      width = width + 2
-    end
-  end
-  return table.concat(result)
-end
-
---- An old line in chunks, as wide as the screen.
----@param line string
----@param changed integer[][] bytes that are no more
----@param tabstop integer
----@return table[]
-local function old_line(line, changed, tabstop)
-  local chunks, at, width = {}, 0, 0
-  local function add(to, group)
-    if to > at then
-      local text = line:sub(at + 1, to)
-      -- A tab's width depends on where it stands.
-      text = printable((" "):rep(width % tabstop) .. text, tabstop):sub(width % tabstop + 1)
-      chunks[#chunks + 1] = { text, group }
-      width = width + api.nvim_strwidth(text)
-      at = to
-    end
-  end
-  for _, range in ipairs(changed) do
-    add(range[1], "AgentChatDiffDelete")
-    add(range[2], "AgentChatDiffDeleteWord")
-  end
-  add(#line, "AgentChatDiffDelete")
-  chunks[#chunks + 1] = { (" "):rep(math.max(1, vim.o.columns - width)), "AgentChatDiffDelete" }
-  return chunks
-end
 
 --- The words that differ, of the old lines and of the agent's, by their numbers.
 ---@param hunk agentchat.Hunk
@@ -149,7 +101,7 @@ local function draw_old(buf, state, hunk, is_new, of_old)
     -- The new lines must have room on the same screen.
     local most = math.max(5, math.floor(vim.o.lines / 2))
     for i = 1, math.min(#hunk.old, most) do
-      lines[i] = old_line(hunk.old[i], of_old[i] or {}, tabstop)
+      lines[i] = virtual.line(hunk.old[i], of_old[i] or {}, tabstop)
     end
     if #hunk.old > most then
       lines[#lines + 1] = { { ("… and %s"):format(lines_word(#hunk.old - most)), "AgentChatDiffHint" } }
