@@ -107,7 +107,7 @@ end
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
----@param opts { eol?: boolean, clean?: boolean, only_autoread?: boolean, restore?: boolean, save?: boolean } `clean`: the
+---@param opts { eol?: boolean, changes?: table, clean?: boolean, only_autoread?: boolean, restore?: boolean, save?: boolean } `clean`: the
 ---text is that of the file; `only_autoread`: as Neovim would do it itself; `restore`: no hunk is pending afterwards
 ---@return table as `file_edit`
 function M.follow(buf, tick, edits, opts)
@@ -119,7 +119,7 @@ function M.follow(buf, tick, edits, opts)
   local answer = require("agentchat.files").file_edit(buf, tick, edits, {
     save = opts.save or false,
     eol = opts.eol,
-    changes = opts.restore and { facts = {}, hunks = {}, more = false } or nil,
+    changes = opts.restore and { facts = {}, hunks = {}, more = false } or opts.changes,
   })
   if answer.ok and opts.clean then
     vim.bo[buf].modified = false

@@ -14,6 +14,7 @@
 ---@field prompt_capabilities? { image: boolean, embedded_context: boolean } what the agent takes, once it is known
 ---@field permissions integer open permission requests
 ---@field queued integer prompts that wait
+---@field turn? integer number of the newest turn, 0 before the first
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string

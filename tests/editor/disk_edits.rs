@@ -26,6 +26,10 @@ fn a_clean_buffer_follows_at_once_with_its_place_and_undo_kept_and_is_saved_with
     editor.wait_until("the new text", |e| lines_of(e, "a.txt").len() == 41);
     changed_by_agent(&editor, 1);
     assert!(!is_modified(&editor, "a.txt"));
+    let code = "return require('agentchat.changes').get(..., 0, 1000).hunks";
+    let path = editor.project().canonicalize().unwrap().join("a.txt");
+    let hunks = editor.lua(code, json!([path]));
+    assert_eq!((&hunks[0]["first"], &hunks[0]["old"]), (&json!(2), &json!(["line 3"])), "{hunks}");
     let code = "return { vim.api.nvim_win_get_cursor(0), vim.fn.line('w0') }";
     assert_eq!(editor.lua(code, json!([])), json!([[26, 3], 26]));
     editor.command("checktime");
@@ -143,8 +147,13 @@ fn what_somebody_else_changes_is_not_the_agents() {
     editor.wait_until("the turn's end", |e| !e.events("AgentChatTurnEnd").is_empty());
     // After the turn, by another program: no hunk, no event, and without 'autoread' Neovim's own way.
     fs::write(editor.project().join("c.txt"), "later\n").unwrap();
+    // `b.txt` is not open; what the agent did to it is pending all the same, until the turn is undone.
+    let path = editor.project().canonicalize().unwrap().join("b.txt");
+    let pending = || editor.lua("return #require('agentchat.changes').get(..., 0, 1000).hunks", json!([path]));
+    assert_eq!(pending(), json!(1));
     editor.command("AgentChat undo");
     editor.wait_transcript("Undo of turn 1: restored: b.txt.");
+    assert_eq!(pending(), json!(0));
     assert_eq!((on_disk(&editor, "a.txt"), on_disk(&editor, "b.txt")), ("user\n".into(), "b\n".into()));
     assert_eq!(on_disk(&editor, "c.txt"), "later\n");
 }

@@ -11,6 +11,7 @@ use rmpv::Value;
 use tokio::time::Instant;
 
 use super::buffer::{Form, Loaded};
+use super::hunks::Written;
 use super::write::Edited;
 use super::{FileJob, Files, PATIENCE, Trouble, blocking, is_true};
 use crate::changes::merge::merge;
@@ -73,13 +74,15 @@ impl Files {
     /// Takes over a file that changed on disk; `None` if that is no news of the agent's.
     pub async fn take_in(self, job: DiskJob) -> Option<(PathBuf, Adopted)> {
         let path = paths::resolve(&job.path, None).unwrap_or_else(|path| path);
-        let mut news = None;
+        let (mut news, mut base) = (None, None);
         loop {
             let freed = self.shared.freed.notified();
             {
                 let _turn = self.shared.order.turn(&path).await;
-                let (now, base) = self.note_news(&job, &path, &mut news).await?;
-                match self.follow(&path, &now, base.clone(), news.is_some()).await {
+                let (now, before) = self.note_news(&job, &path, &mut news).await?;
+                // What was first there, should this not be the first try.
+                base = base.or(before);
+                match self.follow(&job, &path, &now, base.clone(), news.is_some()).await {
                     Ok(Tried::Done(how)) => {
                         let mut behind = self.shared.behind.lock();
                         match base {
@@ -154,6 +157,7 @@ impl Files {
     /// Lets the buffer of a file follow what is on disk. `base` is what both were before.
     async fn follow(
         &self,
+        job: &DiskJob,
         path: &Path,
         now: &Was,
         base: Option<Was>,
@@ -161,7 +165,12 @@ impl Files {
     ) -> Result<Tried<Adopted>, Trouble> {
         loop {
             let deadline = Instant::now() + PATIENCE;
-            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(Tried::Done(Adopted::There)) };
+            let Some(loaded) = self.stat(path, deadline).await? else {
+                if is_agents {
+                    self.tell_hunks(job, path, now, base.as_ref(), deadline).await;
+                }
+                return Ok(Tried::Done(Adopted::There));
+            };
             let Some(current) = self.buffer_text(path, &loaded, deadline).await? else { continue };
             let (new, how) = match (as_text(now), loaded.modified) {
                 (Some(new), false) => (new.to_owned(), Adopted::There),
@@ -180,12 +189,38 @@ impl Files {
                     return Ok(Tried::Done(if loaded.modified { Adopted::OnDisk } else { Adopted::There }));
                 }
             };
-            let options = vec![("clean", (how == Adopted::There).into()), ("only_autoread", Value::from(!is_agents))];
+            let mut options =
+                vec![("clean", (how == Adopted::There).into()), ("only_autoread", Value::from(!is_agents))];
+            let mut hunks = None;
+            if is_agents {
+                let (before, after) = (loaded.form.to_lines(&current), loaded.form.to_lines(&new));
+                let is_new = base == Some(Was::Missing);
+                let written = Written { now: &before, before: &before, after: &after, is_new, is_on_disk: false };
+                let handover = self.hunks_after(path, job.chat, &written, deadline).await?;
+                options.push(("changes", handover.option(path)));
+                hunks = Some(handover);
+            }
             match self.put_text(DISK, "follow", &loaded, &current, &new, options).await? {
-                Edited::Done { .. } => return Ok(Tried::Done(how)),
+                Edited::Done { .. } => {
+                    if let Some(hunks) = hunks {
+                        self.hand_over_rest(path, hunks).await;
+                    }
+                    return Ok(Tried::Done(how));
+                }
                 Edited::Stale => {}
                 Edited::Busy => return Ok(Tried::Busy),
             }
+        }
+    }
+
+    /// Tells Lua what the agent did to a file that is not loaded, as far as that is text.
+    async fn tell_hunks(&self, job: &DiskJob, path: &Path, now: &Was, base: Option<&Was>, deadline: Instant) {
+        let is_new = base == Some(&Was::Missing);
+        let before = if is_new { Some("") } else { base.and_then(as_text) };
+        if let (Some(before), Some(after)) = (before, as_text(now)) {
+            let (before, after) = (edits::as_read(before), edits::as_read(after));
+            let written = Written { now: &before, before: &before, after: &after, is_new, is_on_disk: true };
+            self.put_hunks(path, job.chat, &written, deadline).await;
         }
     }
 
