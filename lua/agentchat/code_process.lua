@@ -80,6 +80,15 @@ local function start()
   return true
 end
 
+--- Notifies it; false if that is not possible.
+---@param name string
+---@param argument any
+---@return boolean
+local function tell(name, argument)
+  local arguments = { vim.o.runtimepath, vim.o.packpath, name, argument }
+  return (pcall(vim.rpcnotify, channel, "nvim_exec_lua", BOOT, arguments))
+end
+
 --- Calls a function of `code_worker.lua` there, after starting the process if there is none. That it ends, or does not
 --- answer in time, is told to `agentchat.code`.
 ---@param name string
@@ -89,8 +98,7 @@ function M.call(name, argument)
   if not channel and not start() then
     return false
   end
-  local arguments = { vim.o.runtimepath, vim.o.packpath, name, argument }
-  if not pcall(vim.rpcnotify, channel, "nvim_exec_lua", BOOT, arguments) then
+  if not tell(name, argument) then
     M.stop()
     return false
   end
@@ -104,6 +112,7 @@ end
 --- Code may come soon: starts it if there is none, so that the first block need not wait for that.
 function M.prepare()
   if not channel and start() then
+    tell("warm_up")
     M.rest()
   end
 end

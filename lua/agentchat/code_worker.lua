@@ -37,6 +37,12 @@ local function add_predicates()
   pcall(vim.cmd.runtime, "plugin/query_predicates.lua")
 end
 
+--- Loads what the first block of any language needs, while nobody waits for it.
+function M.warm_up()
+  require("vim.treesitter.languagetree")
+  require("vim.treesitter.query")
+end
+
 ---@param fields { ident: integer, language: string, lines: string[], row: integer }
 ---@return agentchat.CodeBlockParsed
 local function parse(fields)
