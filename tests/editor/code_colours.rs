@@ -220,7 +220,7 @@ fn the_worker_ends_when_there_is_nothing_to_do() {
     agent.open_gate("next");
     wait_coloured(&editor, "@comment.c", &["// one", "// two"]);
     editor.wait_until("its end", |e| workers(e).is_empty());
-    assert!(!processes::is_alive(first));
+    editor.wait_until("nothing of it", |_| !processes::is_alive(first));
     assert_eq!(warnings(&editor), 0);
 }
 
