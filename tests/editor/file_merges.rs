@@ -232,6 +232,15 @@ fn what_is_typed_where_the_agent_wrote_meanwhile_stays_and_both_can_be_compared(
 }
 
 #[test]
+fn a_buffer_that_cannot_follow_its_file_says_so_with_the_agents_text_at_hand() {
+    let (_agent, editor) = busy("ggA", "i", "one\ntwo\nthree\nfour\nFIVE\n");
+    editor.lua("vim.bo.modifiable = false", json!([]));
+    editor.input("<Esc>");
+    editor.wait_screen("agentchat://agent/a.txt");
+    assert_eq!(lines_of(&editor, "a.txt"), ["one", "two", "three", "four", "five"]);
+}
+
+#[test]
 fn a_buffer_that_another_plugin_saves_is_not_written() {
     let steps = [gate("special"), read_file("a.txt"), write_file("a.txt", "two\n"), gate("end")];
     let (agent, editor) = at_work("one\n", steps);

@@ -67,6 +67,10 @@ impl Files {
                     Ok(false) | Err(Trouble::Busy) => {}
                     Err(trouble) => {
                         tracing::warn!(path = %path.display(), %trouble, "a buffer could not follow its file");
+                        // A save of the buffer would write over what is on disk, and Neovim would not ask.
+                        if let Some(follow) = files.shared.due.get(&path) {
+                            files.show_refused(&path, &follow.text).await;
+                        }
                         files.shared.due.remove(&path);
                         break;
                     }
