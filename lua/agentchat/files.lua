@@ -281,30 +281,41 @@ local function plain(reason)
   return (text:gsub("^.-nvim_exec2%(%)[^.:]*[.:]*%s*", ""):gsub("^Vim%(write%):", ""))
 end
 
+--- Writes the buffer as it is: Neovim would add the last newline that neither the user nor the agent wrote.
+---@param buf integer
+---@param command string
+---@return boolean ok
+---@return any reason
+function M.write_as_is(buf, command)
+  local fixeol = vim.bo[buf].fixeol
+  vim.bo[buf].fixeol = false
+  local ok, reason
+  api.nvim_buf_call(buf, function()
+    ok, reason = pcall(vim.cmd, "silent keepalt lockmarks " .. command)
+  end)
+  -- An autocommand may have deleted it.
+  if api.nvim_buf_is_valid(buf) then
+    vim.bo[buf].fixeol = fixeol
+  end
+  return ok, reason
+end
+
 --- Saves without any question; autocommands on save run. `write!` is what keeps Neovim from asking about a file that
 --- changed on disk; the helper has compared the disk before.
 ---@param buf integer
 ---@return string? problem
 local function save(buf)
   local name = api.nvim_buf_get_name(buf)
-  local options = vim.bo[buf]
-  local fixeol = options.fixeol
-  -- Neovim would add the last newline that neither the user nor the agent wrote.
-  options.fixeol = false
-  local ok, reason
-  api.nvim_buf_call(buf, function()
-    ok, reason = pcall(function()
-      vim.fn.mkdir(vim.fs.dirname(name), "p")
-      vim.cmd("silent keepalt lockmarks write!")
-    end)
-  end)
+  local ok, reason = pcall(vim.fn.mkdir, vim.fs.dirname(name), "p")
+  if ok then
+    ok, reason = M.write_as_is(buf, "write!")
+  end
   if not api.nvim_buf_is_valid(buf) then
     return "an autocommand deleted the buffer while it was saved"
   end
-  options.fixeol = fixeol
   if ok then
     return nil
-  elseif options.modified then
+  elseif vim.bo[buf].modified then
     return plain(reason)
   end
   require("agentchat.message").show("warn", ("%s is saved, but: %s"):format(vim.fs.basename(name), plain(reason)))

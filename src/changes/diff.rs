@@ -1,4 +1,4 @@
-//! From one text to another: which lines changed, and which words in them.
+//! From one text to another: which lines changed.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -9,8 +9,6 @@ use super::{Author, Hunk};
 
 /// A diff that takes longer is cut coarser. Nobody waits for it but the agent.
 const DEADLINE: Duration = Duration::from_millis(200);
-/// Words are compared while somebody looks at the line.
-const WORDS_DEADLINE: Duration = Duration::from_millis(20);
 
 /// Rows that differ: `old` of the one text became `new` of the other. One of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,64 +54,4 @@ pub fn between<S: AsRef<str>, T: AsRef<str>>(base: &[S], now: &[T], first_id: u6
             old: base[change.old].iter().map(|line| line.as_ref().to_owned()).collect(),
         })
         .collect()
-}
-
-/// The bytes that differ between two lines, in whole words: ranges of the old line and of the new one.
-pub fn words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    let (old_words, new_words) = (split_words(old), split_words(new));
-    let deadline = Some(Instant::now() + WORDS_DEADLINE);
-    let changes = joined(&capture_diff_slices_deadline(Algorithm::Patience, &old_words, &new_words, deadline));
-    let (old_ends, new_ends) = (ends(&old_words), ends(&new_words));
-    let of_side = |ends: &[usize], side: fn(&Change) -> &Range<usize>| {
-        changes
-            .iter()
-            .map(side)
-            .filter(|range| !range.is_empty())
-            .map(|range| ends[range.start]..ends[range.end])
-            .collect()
-    };
-    (of_side(&old_ends, |change| &change.old), of_side(&new_ends, |change| &change.new))
-}
-
-/// A line in runs of letters and digits, runs of blanks, and single other characters.
-fn split_words(line: &str) -> Vec<&str> {
-    #[derive(PartialEq)]
-    enum Kind {
-        Word,
-        Blank,
-        Other,
-    }
-    let kind = |letter: char| {
-        if letter.is_alphanumeric() || letter == '_' {
-            Kind::Word
-        } else if letter.is_whitespace() {
-            Kind::Blank
-        } else {
-            Kind::Other
-        }
-    };
-    let mut words = Vec::new();
-    let mut start = 0;
-    let mut before = None;
-    for (index, letter) in line.char_indices() {
-        let now = kind(letter);
-        if index > 0 && (now == Kind::Other || before.as_ref() != Some(&now)) {
-            words.push(&line[start..index]);
-            start = index;
-        }
-        before = Some(now);
-    }
-    if start < line.len() {
-        words.push(&line[start..]);
-    }
-    words
-}
-
-/// Where the word of each number begins, and where the last one ends.
-fn ends(words: &[&str]) -> Vec<usize> {
-    let ends = words.iter().scan(0, |end, word| {
-        *end += word.len();
-        Some(*end)
-    });
-    std::iter::once(0).chain(ends).collect()
 }

@@ -15,7 +15,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use diff::{between, changes, words};
+pub use diff::{between, changes};
 pub use table::{Hunk, Replacement, Table};
 
 /// Whose a line of a hunk is.

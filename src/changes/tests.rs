@@ -253,24 +253,10 @@ proptest! {
             (one, other) => prop_assert!(false, "{one:?} but {other:?}"),
         }
     }
-
-    #[test]
-    fn changed_words_are_all_that_differs(old in "[ab .é]{0,12}", new in "[ab .é]{0,12}") {
-        let (of_old, of_new) = words(&old, &new);
-        prop_assert_eq!(without(&old, &of_old), without(&new, &of_new));
-    }
 }
 
 fn view(lines: &[String]) -> Vec<&str> {
     lines.iter().map(String::as_str).collect()
-}
-
-fn without(line: &str, ranges: &[std::ops::Range<usize>]) -> String {
-    let mut rest = line.to_owned();
-    for range in ranges.iter().rev() {
-        rest.replace_range(range.clone(), "");
-    }
-    rest
 }
 
 fn split(text: &str) -> Vec<&str> {
@@ -365,12 +351,4 @@ fn the_last_newline_is_merged_for_itself() {
     assert_eq!(merged("", "", "a"), Some("a".to_owned()));
     assert_eq!(merged("", "mine\n", "theirs\n"), None);
     assert_eq!(merged("a\n", "", "a\n"), Some(String::new()));
-}
-
-#[test]
-fn words_that_changed_are_marked_in_both_lines() {
-    let (old, new) = ("let count = old_name(1);", "let total = old_name(1, 2);");
-    let (of_old, of_new) = words(old, new);
-    assert_eq!(of_old.iter().map(|range| &old[range.clone()]).collect::<Vec<_>>(), ["count"]);
-    assert_eq!(of_new.iter().map(|range| &new[range.clone()]).collect::<Vec<_>>(), ["total", ", 2"]);
 }

@@ -100,18 +100,7 @@ end
 --- Saves what is the text before the agent's change again; Neovim asks if the file was changed by somebody else.
 ---@param buf integer
 local function save(buf)
-  local options = vim.bo[buf]
-  local fixeol = options.fixeol
-  options.fixeol = false
-  local ok, reason
-  api.nvim_buf_call(buf, function()
-    ok, reason = pcall(function()
-      vim.cmd("silent keepalt lockmarks write")
-    end)
-  end)
-  if api.nvim_buf_is_valid(buf) then
-    options.fixeol = fixeol
-  end
+  local ok, reason = require("agentchat.files").write_as_is(buf, "write")
   if not ok then
     local name = vim.fs.basename(api.nvim_buf_get_name(buf))
     local problem = require("agentchat.files").plain(reason)
