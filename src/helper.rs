@@ -6,6 +6,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nvim_rs::Neovim;
@@ -32,6 +33,7 @@ use crate::nvim::frames::Frames;
 use crate::nvim::hand;
 use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
 use crate::nvim::places;
+use crate::store;
 use crate::view::{export, inspect};
 use settings::Settings;
 
@@ -104,6 +106,8 @@ struct Owner {
     files: Files,
     checkpoints: Checkpoints,
     watch: Watch,
+    /// What outlives the helper; `None` if Lua did not say where.
+    store: Option<store::Handle>,
     finder: Finder,
     start: Instant,
     core: Option<State>,
@@ -134,6 +138,7 @@ impl Owner {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
             watch: Watch::default(),
+            store: None,
             finder: Finder::default(),
             nvim,
             start: Instant::now(),
@@ -255,6 +260,7 @@ impl Owner {
         if fits && self.core.is_none() {
             if let Some(state) = &settings.state {
                 self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+                self.open_store(state);
             }
             self.serve_watch();
             self.files.set_save_dirty(settings.save_dirty);
@@ -273,6 +279,19 @@ impl Owner {
                 tracing::error!(%error, "the handshake failed in Lua");
             }
         });
+    }
+
+    /// Opens the store, and tells the user if something is wrong with it.
+    fn open_store(&mut self, state: &Path) {
+        let store = store::Handle::new(state.join(store::FILE_NAME));
+        let (finish, opened) = (self.finish.clone(), store.clone());
+        tokio::spawn(async move {
+            if let Some(notice) = opened.notice().await {
+                // The owner is gone only when the helper ends.
+                let _ = finish.send(Finished::Told(MessageLevel::Warn, notice));
+            }
+        });
+        self.store = Some(store);
     }
 
     /// Lets something happen, and does what the core wants done about it.
@@ -361,7 +380,7 @@ impl Owner {
         }
     }
 
-    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &std::path::Path) {
+    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &Path) {
         let started = Connection::start(conn, spec, cwd, self.settings.max_line_bytes, self.to_us.clone());
         // As an event of its own, so that the core never hears of it within the step that asked for it.
         let event = match started {
@@ -475,6 +494,9 @@ impl Owner {
         let all = futures::future::join_all(connections.into_values().map(Connection::wait));
         if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
             tracing::warn!("an agent did not end in time");
+        }
+        if let Some(store) = &self.store {
+            store.flush().await;
         }
     }
 }

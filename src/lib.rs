@@ -13,5 +13,6 @@ pub mod helper;
 pub mod logging;
 pub mod nvim;
 pub mod process;
+pub mod store;
 pub mod tour;
 pub mod view;
