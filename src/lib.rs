@@ -11,5 +11,6 @@ pub mod helper;
 pub mod logging;
 pub mod nvim;
 pub mod process;
+pub mod terminal;
 pub mod tour;
 pub mod view;

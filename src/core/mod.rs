@@ -26,6 +26,7 @@ mod files;
 mod prompting;
 mod sessions;
 mod summary;
+mod terminals;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -44,6 +45,12 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Spawned(conn) => state.spawned(conn),
         Event::Gone(conn, departure) => state.gone(conn, &departure),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
+        Event::TerminalStarted(request, terminal, result) => state.terminal_started(request, terminal, result),
+        Event::TerminalRead(request, terminal, text, truncated) => {
+            state.terminal_read(request, terminal, text, truncated);
+        }
+        Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, exit),
+        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, tail),
         Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
@@ -63,6 +70,7 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

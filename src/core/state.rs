@@ -13,6 +13,7 @@ use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
 use super::summary::TurnRecord;
+use super::terminals::Terminals;
 use super::transcript::Transcript;
 
 /// Everything the core knows. One owner, no locks.
@@ -25,6 +26,7 @@ pub struct State {
     pub(super) permissions: Vec<Permission>,
     /// File operations under way, with what is needed to do them again once the user allowed it.
     pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
+    pub(super) terminals: Terminals,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
     touched: BTreeSet<ChatId>,
@@ -149,6 +151,7 @@ impl State {
             open: OpenRequests::default(),
             permissions: Vec::new(),
             file_work: BTreeMap::new(),
+            terminals: Terminals::default(),
             now: Millis::default(),
             effects: Vec::new(),
             touched: BTreeSet::new(),

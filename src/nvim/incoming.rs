@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::channel::Writer;
 use crate::core::event::UserAction;
-use crate::core::ids::{ChatId, OpenId, PromptId};
+use crate::core::ids::{ChatId, OpenId, PromptId, TerminalId};
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
@@ -33,6 +33,10 @@ pub enum FromLua {
     Export(ChatId, Export),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
+    /// The user typed into a terminal.
+    TerminalInput(TerminalId, Vec<u8>),
+    /// A window shows a terminal with so many columns and rows.
+    TerminalSize(TerminalId, u16, u16),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -136,6 +140,20 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
+        "terminal_input" => FromLua::TerminalInput(
+            TerminalId(integer(arguments, "terminal")?),
+            match get(arguments, "data")? {
+                Value::String(data) => data.as_bytes().to_vec(),
+                Value::Binary(data) => data.clone(),
+                _ => return None,
+            },
+        ),
+        "terminal_size" => FromLua::TerminalSize(
+            TerminalId(integer(arguments, "terminal")?),
+            u16::try_from(integer(arguments, "columns")?).ok()?,
+            u16::try_from(integer(arguments, "rows")?).ok()?,
+        ),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })

@@ -5,6 +5,7 @@
 //! * [`frames`]: everything that is shown, one bounded frame in flight;
 //! * [`wire`]: values for Lua;
 //! * [`context`]: what a prompt mentions;
+//! * [`terminals`]: the terminals of agents and their buffers;
 //! * [`hand`]: calls of Lua functions;
 //! * [`files`]: reading and writing files through Neovim's buffers.
 
@@ -14,4 +15,5 @@ pub mod files;
 pub mod frames;
 pub mod hand;
 pub mod incoming;
+pub mod terminals;
 mod wire;

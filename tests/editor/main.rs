@@ -34,6 +34,7 @@ mod scripted_agent;
 mod scrolling;
 mod snapshots;
 mod start;
+mod terminals;
 mod tour;
 mod views;
 mod windows;

@@ -272,7 +272,7 @@ fn a_call_that_completes_while_it_is_asked_about_closes_the_question() {
 #[test]
 fn unknown_and_invalid_requests_get_the_error_that_is_due() {
     let mut world = World::ready();
-    world.asks("1", AgentRequest::Unknown { method: "terminal/create".into() });
+    world.asks("1", AgentRequest::Unknown { method: "terminal/unheard_of".into() });
     world.asks("null", AgentRequest::Invalid { problem: "no".into() });
     world.asks("2", AgentRequest::TooLong { limit: 9 });
     let codes: Vec<_> = world
