@@ -26,6 +26,8 @@ struct Terminal {
     chat: ChatId,
     conn: ConnId,
     released: bool,
+    /// The last lines on it.
+    tail: Arc<str>,
     exit: Option<TerminalExit>,
     /// Requests that wait for the end.
     waiting: Vec<OpenId>,
@@ -112,7 +114,8 @@ impl State {
             self.reply(job.request, Reply::Error(RpcError::new(RpcError::NOT_FOUND, "The session is gone")));
             return;
         };
-        let terminal = Terminal { chat: job.chat, conn, released: false, exit: None, waiting: Vec::new() };
+        let terminal =
+            Terminal { chat: job.chat, conn, released: false, tail: "".into(), exit: None, waiting: Vec::new() };
         self.terminals.known.insert(job.terminal, terminal);
         self.effects.push(Effect::StartTerminal(Box::new(job)));
     }
@@ -180,7 +183,9 @@ impl State {
 
     /// The cards that show a terminal show its last lines.
     pub(super) fn terminal_tail(&mut self, id: TerminalId, tail: Arc<str>) {
-        let Some(chat_id) = self.terminals.known.get(&id).map(|terminal| terminal.chat) else { return };
+        let Some(terminal) = self.terminals.known.get_mut(&id) else { return };
+        terminal.tail = tail.clone();
+        let chat_id = terminal.chat;
         let Some(chat) = self.chats.get_mut(&chat_id) else { return };
         let name = id.name();
         let shows = |content: &ToolContent| matches!(content, ToolContent::Terminal(known, _) if *known == name);
@@ -196,6 +201,17 @@ impl State {
             }
         });
         self.effects.extend(change.map(|change| Effect::Transcript(chat_id, change)));
+    }
+
+    /// Fills in what is on the terminals that a call begins to show.
+    pub(super) fn fill_tails(&self, content: &mut [ToolContent]) {
+        for item in content {
+            if let ToolContent::Terminal(name, tail) = item
+                && let Some(terminal) = TerminalId::of_name(name).and_then(|id| self.terminals.known.get(&id))
+            {
+                *tail = terminal.tail.clone();
+            }
+        }
     }
 
     /// The user wants a command to end.
