@@ -183,14 +183,17 @@ impl State {
 
     /// The cards that show a terminal show its last lines.
     pub(super) fn terminal_tail(&mut self, id: TerminalId, tail: Arc<str>) {
-        let Some(terminal) = self.terminals.known.get_mut(&id) else { return };
-        terminal.tail = tail.clone();
-        let chat_id = terminal.chat;
-        let Some(chat) = self.chats.get_mut(&chat_id) else { return };
+        if let Some(terminal) = self.terminals.known.get_mut(&id) {
+            terminal.tail = tail.clone();
+        }
+        // It may be released by now: the card shows its last lines all the same.
         let name = id.name();
         let shows = |content: &ToolContent| matches!(content, ToolContent::Terminal(known, _) if *known == name);
-        let Some(tool) = chat.transcript.tools_of_turn().find(|call| call.content.iter().any(shows)) else { return };
-        let tool = tool.id.clone();
+        let card = self.chats.iter_mut().find_map(|(&chat_id, chat)| {
+            let tool = chat.transcript.tools_of_turn().find(|call| call.content.iter().any(shows))?.id.clone();
+            Some((chat_id, chat, tool))
+        });
+        let Some((chat_id, chat, tool)) = card else { return };
         let change = chat.transcript.update_tool(&tool, |call| {
             for content in &mut call.content {
                 if let ToolContent::Terminal(known, shown) = content
