@@ -178,7 +178,7 @@ impl Owner {
                     Finished::Work(event) => self.happen(event),
                     Finished::Told(level, text) => self.frames.tell(level, text),
                 },
-                Some(news) = self.from_terminals.recv() => self.terminal_news(news),
+                Some(news) = self.from_terminals.recv() => self.terminal_news(&news),
                 Some(batch) = self.from_agents.recv() => batch.into_iter().for_each(|event| self.happen(event)),
                 () = async {
                     match wake_at {
@@ -367,9 +367,9 @@ impl Owner {
         let _ = self.finish.send(Finished::Work(event));
     }
 
-    fn terminal_news(&mut self, news: TerminalNews) {
+    fn terminal_news(&mut self, news: &TerminalNews) {
         self.frames.set_terminals(true);
-        if let TerminalNews::Ended(terminal, exit) = news {
+        if let &TerminalNews::Ended(terminal, exit) = news {
             let exit = self.terminals.ended(terminal, exit);
             self.happen(Event::TerminalExited(terminal, exit));
         }

@@ -49,8 +49,8 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::TerminalRead(request, terminal, text, truncated) => {
             state.terminal_read(request, terminal, text, truncated);
         }
-        Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, exit),
-        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, tail),
+        Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
+        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
         Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),

@@ -169,7 +169,7 @@ impl State {
         self.reply(request, Reply::TerminalOutput(text, truncated, exit));
     }
 
-    pub(super) fn terminal_exited(&mut self, id: TerminalId, exit: TerminalExit) {
+    pub(super) fn terminal_exited(&mut self, id: TerminalId, exit: &TerminalExit) {
         let Some(terminal) = self.terminals.known.get_mut(&id) else { return };
         terminal.exit = Some(exit.clone());
         let is_over = terminal.released;
@@ -182,7 +182,7 @@ impl State {
     }
 
     /// The cards that show a terminal show its last lines.
-    pub(super) fn terminal_tail(&mut self, id: TerminalId, tail: Arc<str>) {
+    pub(super) fn terminal_tail(&mut self, id: TerminalId, tail: &Arc<str>) {
         if let Some(terminal) = self.terminals.known.get_mut(&id) {
             terminal.tail = tail.clone();
         }

@@ -111,10 +111,6 @@ impl Outside {
                     assert_eq!(*conn, token.conn());
                     *answers += 1;
                 }
-                Effect::StartTerminal(_)
-                | Effect::ReadTerminal(..)
-                | Effect::KillTerminal(_)
-                | Effect::ReleaseTerminal(_) => {}
                 Effect::ReadFile(job, _) | Effect::WriteFile(job, _) => self.files.push(job),
                 Effect::Gather(job) => self.gathers.push(job),
                 Effect::SetTimer(key, _) => {
@@ -130,6 +126,10 @@ impl Outside {
                         .collect();
                 }
                 Effect::Stop(_)
+                | Effect::StartTerminal(_)
+                | Effect::ReadTerminal(..)
+                | Effect::KillTerminal(_)
+                | Effect::ReleaseTerminal(_)
                 | Effect::Notify(..)
                 | Effect::Transcript(..)
                 | Effect::Show(_)
