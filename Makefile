@@ -1,10 +1,11 @@
 # `make` alone lists what there is. Everything a command needs beyond Rust, Python 3, Node and git is set up in .deps/.
 
-.PHONY: help try test test-nvim test-agents lint build bench picture clean
+.PHONY: help try test test-long test-nvim test-agents lint build bench picture clean
 
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
 	@echo 'make test                       run every test (ARGS=… goes to cargo test)'
+	@echo 'make test-long                   the property tests of changes and merges with 100,000 cases each'
 	@echo 'make test-nvim VERSION=0.12.4   the same with that Neovim (0.10.4, 0.11.4, 0.12.4)'
 	@echo 'make test-agents                drive the real agents (installs about 1 GB from npm)'
 	@echo 'make lint                       formatting, clippy, licences, help tags'
@@ -18,6 +19,9 @@ try:
 
 test:
 	@scripts/test $(ARGS)
+
+test-long:
+	@PROPTEST_CASES=100000 cargo test --release --lib changes::
 
 test-nvim:
 	@test -n '$(VERSION)' || { echo 'say which: make test-nvim VERSION=0.10.4' >&2; exit 1; }

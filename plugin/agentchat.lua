@@ -18,14 +18,30 @@ end, {
 local plugs = {
   ["agentchat-toggle"] = "require('agentchat').toggle()",
   ["agentchat-cancel"] = "require('agentchat').cancel()",
+  ["agentchat-follow"] = "require('agentchat').follow('toggle')",
+  ["agentchat-trail"] = "require('agentchat.follow.trail').fill()",
+  ["agentchat-trail-next"] = "require('agentchat.follow.trail').walk(1)",
+  ["agentchat-trail-prev"] = "require('agentchat.follow.trail').walk(-1)",
   ["agentchat-allow"] = "require('agentchat.permission').decide('allow')",
   ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
   ["agentchat-permission"] = "require('agentchat.permission').show()",
   ["agentchat-paste-image"] = "require('agentchat.paste').image()",
+  ["agentchat-next"] = "require('agentchat.changes.review').go(vim.v.count1)",
+  ["agentchat-prev"] = "require('agentchat.changes.review').go(-vim.v.count1)",
+  ["agentchat-review"] = "require('agentchat').review()",
   ["agentchat-take-back"] = "require('agentchat.prompt').take_back_current()",
 }
 for name, call in pairs(plugs) do
   vim.keymap.set("n", "<Plug>(" .. name .. ")", "<Cmd>lua " .. call .. "<CR>")
+end
+
+for _, verb in ipairs({ "accept", "reject" }) do
+  for _, scope in ipairs({ "hunk", "file", "all" }) do
+    local name = scope == "hunk" and verb or verb .. "-" .. scope
+    vim.keymap.set("n", "<Plug>(agentchat-" .. name .. ")", function()
+      return require("agentchat.changes.review").keys(verb, scope)
+    end, { expr = true })
+  end
 end
 
 local group = vim.api.nvim_create_augroup("agentchat", {})

@@ -63,10 +63,12 @@ def lock(name):
 def set_up(name, make, path_of, contents=""):
     """The path `path_of(folder)` inside the folder .deps/NAME, made by `make(folder)` unless it is there already.
 
-    `contents` says what should be inside; when it has changed since, the folder is made anew.
+    `contents` says what should be inside; when it has changed since, or the folder has moved (what is installed holds
+    absolute paths), it is made anew.
     """
     place = DEPS / name
     mark = place / ".complete"
+    contents = f"{place}\n{contents}"
 
     def ready():
         path = path_of(place)

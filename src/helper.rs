@@ -1,6 +1,7 @@
 //! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
 
 mod settings;
+mod world;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,25 +15,29 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use crate::acp::connection::{Connection, QUEUE};
-use crate::core::effect::{Effect, GatherJob, MessageLevel};
+use crate::checkpoint::Checkpoints;
+use crate::core::effect::{Effect, GatherJob, LookJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
+use crate::core::follow::Look;
 use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
 use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
+use crate::files::watch::Watch;
 use crate::nvim::channel::{self, Nvim};
 use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
 use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
+use crate::nvim::places;
 use crate::nvim::terminals::{TerminalNews, Terminals};
 use crate::view::{export, inspect};
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 4;
+pub const INTERFACE: u64 = 5;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long the agents may take to end when Neovim goes away.
@@ -98,6 +103,8 @@ async fn export_to(wanted: &Export, text: String) -> (MessageLevel, String) {
 struct Owner {
     nvim: Nvim,
     files: Files,
+    checkpoints: Checkpoints,
+    watch: Watch,
     finder: Finder,
     terminals: Terminals,
     start: Instant,
@@ -126,8 +133,11 @@ impl Owner {
         let (to_us, from_agents) = mpsc::channel(QUEUE);
         let (finish, finished) = mpsc::unbounded_channel();
         let (news, from_terminals) = mpsc::unbounded_channel();
+        let checkpoints = Checkpoints::default();
         Self {
-            files: Files::new(nvim.clone()),
+            files: Files::new(nvim.clone(), checkpoints.clone()),
+            checkpoints,
+            watch: Watch::default(),
             finder: Finder::default(),
             terminals: Terminals::new(news),
             nvim,
@@ -214,12 +224,14 @@ impl Owner {
             FromLua::View(chat, rows) => self.frames.see(chat, rows),
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
+            FromLua::Trail(chat, id) => self.trail(chat, id),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::TerminalInput(terminal, bytes) => self.terminals.write(terminal, bytes),
             FromLua::TerminalSize(terminal, columns, rows) => {
                 self.terminals.resize(terminal, columns, rows);
                 self.frames.set_terminals(true);
             }
+            FromLua::FileSaved(path) => self.saved_by_user(path),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -253,6 +265,11 @@ impl Owner {
         let (config, names) = settings.core_config();
         let default_agent = config.default_agent.clone();
         if fits && self.core.is_none() {
+            if let Some(state) = &settings.state {
+                self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+            }
+            self.serve_watch();
+            self.files.set_save_dirty(settings.save_dirty);
             self.settings = settings;
             self.core = Some(State::new(config));
         }
@@ -339,7 +356,15 @@ impl Owner {
                 self.terminals.release(terminal);
                 self.frames.set_terminals(true);
             }
+            Effect::Survey(_)
+            | Effect::BeginTurn(..)
+            | Effect::EndTurn(_)
+            | Effect::NameFiles(..)
+            | Effect::Look(..)
+            | Effect::TakeIn(_)
+            | Effect::Undo(_) => self.carry_out_on_disk(effect),
             Effect::Gather(job) => self.gather(job),
+            Effect::Locate(job) => self.locate(job),
             Effect::SetTimer(key, at) => {
                 self.timers.insert(key, at);
             }
@@ -356,7 +381,10 @@ impl Owner {
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
             }
             Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
-            Effect::Forget(chat) => self.frames.forget(chat),
+            Effect::Forget(chat) => {
+                self.frames.forget(chat);
+                self.checkpoints.forget(chat);
+            }
         }
     }
 
@@ -412,6 +440,33 @@ impl Owner {
             });
             // The owner is gone only when the helper ends.
             let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
+        });
+    }
+
+    /// Looks at where an agent is. Should that panic, there was nothing to be seen.
+    fn locate(&self, job: LookJob) {
+        let LookJob { chat, visits } = job;
+        let finish = self.finish.clone();
+        let work = tokio::spawn(places::look(self.files.clone(), visits.clone()));
+        tokio::spawn(async move {
+            let looks = work.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "looking at where the agent is failed");
+                visits.into_iter().map(|visit| (visit, Look::NoText)).collect()
+            });
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Work(Event::Looked(chat, looks)));
+        });
+    }
+
+    /// Answers in a call of its own, as the next one does.
+    fn trail(&self, chat: ChatId, id: u64) {
+        let visits = self.core.as_ref().map(|core| core.trail(chat)).unwrap_or_default();
+        let nvim = self.nvim.clone();
+        tokio::spawn(async move {
+            let trail = places::trail(visits).await;
+            if let Err(error) = hand::ask(&nvim, HAND, "trail", vec![id.into(), trail]).await {
+                tracing::warn!(%error, "a trail could not be shown");
+            }
         });
     }
 

@@ -4,6 +4,8 @@
 
 pub mod acp;
 pub mod agents;
+pub mod changes;
+pub mod checkpoint;
 pub mod cli;
 pub mod core;
 pub mod files;

@@ -1,7 +1,7 @@
 --- Colours for complete code blocks, by tree-sitter, where a parser for the language is installed.
 ---
---- The block's text is parsed as a string, once; no parser is ever attached to the transcript. What is long is done a
---- slice at a time, so that keys are answered in between.
+--- The parsing is done in a second Neovim (`code_process.lua`, `code_worker.lua`). Here its answers become extmarks, a
+--- slice at a time, so that keys are answered in between. No parser is ever loaded here.
 
 local M = {}
 
@@ -12,30 +12,56 @@ local anchor_ns = api.nvim_create_namespace("agentchat.code")
 
 --- How long a slice may take, and the pause until the next one, in milliseconds.
 local BUDGET, PAUSE = 3, 15
---- Rows that are coloured between two looks at the clock.
-local ROWS = 10
---- A longer block, in bytes, keeps its one colour: parsing it would take a key press's time.
-local MAX_BYTES = 64 * 1024
+--- How long is believed what was found when parsers were looked for, in milliseconds; one may be installed.
+local PARSERS_TIME = 60000
+--- Extmarks that are set between two looks at the clock.
+local STRIDE = 50
+--- A longer block, in bytes, keeps its one colour: tens of thousands of extmarks would make moving in it slow.
+local MAX_BYTES = 256 * 1024
+--- How often the process may end over a block before that is left out.
+local MAX_FAILURES = 2
 --- Above the group for code blocks, below what is marked within lines.
 local PRIORITY = 115
 
 ---@class agentchat.CodeJob
 ---@field buf integer
 ---@field anchor integer extmark that covers the block
----@field language string
+---@field fence string what the fence calls the language
+---@field language? string the parser's name, once it was looked for
 ---@field rows integer
----@field paint? fun(first: integer): boolean colours some rows from the one that `first` is; false if there is nothing to do
+---@field row integer the first row, 0-based in the block, whose colours are not here yet
+---@field failures integer
+---@field ident? integer what the process calls the block; what it tells of another one is of no interest any more
+---@field answer? agentchat.CodeAnswer what is being made extmarks
+
+---@class agentchat.CodeAnswer
+---@field flat integer[] see `code_worker.lua`
+---@field at integer index of the next capture in `flat`
+---@field next_row? integer where the following answer begins; nil for the last one
 
 ---@type agentchat.CodeJob[] oldest first
 local jobs = {}
 local is_scheduled = false
+local last_ident = 0
+--- When extmarks were set last, by the clock of the event loop.
+local last_paint = 0
+
+--- What was found when a parser was looked for, by what a fence calls the language; false if there is none.
+---@type table<string, string|false>
+local parsers = {}
+local parsers_since = 0
+
+--- The captures of each language's query by their index: names, or ids of highlight groups once they were used.
+---@type table<string, (string|integer)[]>
+local captures_of = {}
 
 ---@type table<string, boolean> languages whose failure was reported
 local reported = {}
 
----@param language string
+---@param job agentchat.CodeJob
 ---@param reason any
-local function report(language, reason)
+local function report(job, reason)
+  local language = job.language or job.fence
   if not reported[language] then
     reported[language] = true
     local text = "colouring code failed; is the tree-sitter parser for %s up to date? %s"
@@ -43,59 +69,33 @@ local function report(language, reason)
   end
 end
 
---- The parser for what a fence calls the language, if there is one.
----@param language string
----@return string?
-local function parser_for(language)
-  language = language:lower()
-  local filetype = vim.filetype.match({ filename = "code." .. language }) or language
-  local name = vim.treesitter.language.get_lang(language) or vim.treesitter.language.get_lang(filetype) or filetype
-  local has_parser, added = pcall(vim.treesitter.language.add, name)
-  if
-    has_parser
-    and added ~= false
-    and #api.nvim_get_runtime_file(("queries/%s/highlights.scm"):format(name), false) > 0
-  then
-    return name
+--- The parser for what a fence calls the language, if there is one. It is looked for, not loaded.
+---@param fence string
+---@return string|false name
+local function look_for_parser(fence)
+  local word = fence:lower()
+  local get_lang = vim.treesitter.language.get_lang
+  local filetype = vim.filetype.match({ filename = "code." .. word }) or word
+  local name = get_lang(word) or get_lang(filetype) or filetype
+  local function has(pattern)
+    return #api.nvim_get_runtime_file(pattern:format(name), false) > 0
   end
+  -- Anything else would be a pattern, or a way to other folders.
+  local is_name = name:find("^[%w_]+$") ~= nil
+  return is_name and has("parser/%s.*") and has("queries/%s/highlights.scm") and name
 end
 
---- Parses a block. The returned function colours `ROWS` rows from `row` (0-based in the block) on.
----@param buf integer
----@param first integer
----@param last integer
----@param language string
----@return fun(row: integer, first: integer)? paint `first` is where the block is by then
-local function prepare(buf, first, last, language)
-  local text = table.concat(api.nvim_buf_get_lines(buf, first, last, true), "\n") .. "\n"
-  if #text > MAX_BYTES then
-    return nil
+---@param fence string
+---@return string?
+local function parser_for(fence)
+  local now = vim.uv.now()
+  if now - parsers_since > PARSERS_TIME then
+    parsers, parsers_since = {}, now
   end
-  local parser = vim.treesitter.get_string_parser(text, language)
-  local root = parser:parse()[1]:root()
-  local query = vim.treesitter.query.get(language, "highlights")
-  if not query then
-    return nil
+  if parsers[fence] == nil then
+    parsers[fence] = look_for_parser(fence)
   end
-  local groups = {}
-  return function(row, start)
-    local stop = row + ROWS
-    for id, node, metadata in query:iter_captures(root, text, row, stop) do
-      local name = query.captures[id]
-      local from_row, from_col, to_row, to_col = node:range()
-      -- What began in an earlier slice was coloured there.
-      if name:sub(1, 1) ~= "_" and name ~= "spell" and name ~= "nospell" and (from_row >= row or row == 0) then
-        groups[name] = groups[name] or api.nvim_get_hl_id_by_name(("@%s.%s"):format(name, language))
-        api.nvim_buf_set_extmark(buf, chat_ns, start + from_row, from_col, {
-          end_row = start + to_row,
-          end_col = to_col,
-          hl_group = groups[name],
-          priority = PRIORITY + (tonumber(metadata.priority) and 1 or 0),
-          strict = false,
-        })
-      end
-    end
-  end
+  return parsers[fence] or nil
 end
 
 ---@param job agentchat.CodeJob
@@ -112,33 +112,113 @@ local function place(job)
   end
 end
 
---- Does some of the oldest job; true when nothing of it is left.
+--- Asks for the block's colours, from the first row that has none on.
+---@param job agentchat.CodeJob
+---@param first integer
+---@param last integer
+---@return boolean sent
+local function ask(job, first, last)
+  last_ident = last_ident + 1
+  job.ident = last_ident
+  return require("agentchat.code_process").call("colour", {
+    ident = job.ident,
+    language = job.language,
+    lines = api.nvim_buf_get_lines(job.buf, first, last, true),
+    row = job.row,
+  })
+end
+
+---@param captures (string|integer)[] what is looked up becomes the group's id
+---@param index integer
+---@param language string
+---@return integer group
+local function group_of(captures, index, language)
+  local group = captures[index]
+  if type(group) == "string" then
+    group = api.nvim_get_hl_id_by_name(("@%s.%s"):format(group, language))
+    captures[index] = group
+  end
+  return group
+end
+
+--- Sets extmarks until the deadline.
+---@param job agentchat.CodeJob
+---@param first integer where the block is
+---@param deadline integer
+---@return boolean done
+local function paint(job, first, deadline)
+  local answer = job.answer --[[@as agentchat.CodeAnswer]]
+  local flat, captures = answer.flat, captures_of[job.language]
+  local mark = { strict = false }
+  while answer.at <= #flat do
+    if vim.uv.hrtime() >= deadline then
+      return false
+    end
+    local stop = math.min(answer.at + STRIDE * 6, #flat + 1)
+    for i = answer.at, stop - 1, 6 do
+      mark.end_row, mark.end_col = first + flat[i + 2], flat[i + 3]
+      mark.hl_group, mark.priority = group_of(captures, flat[i + 4], job.language), PRIORITY + flat[i + 5]
+      api.nvim_buf_set_extmark(job.buf, chat_ns, first + flat[i], flat[i + 1], mark)
+    end
+    answer.at = stop
+    last_paint = vim.uv.now()
+  end
+  return true
+end
+
+--- Makes extmarks of the answer that is there.
+---@param job agentchat.CodeJob
+---@param first integer where the block is
+---@param deadline integer
+---@return "over"|"asks"|"goes on" state
+local function use_answer(job, first, deadline)
+  if not paint(job, first, deadline) then
+    return "goes on"
+  end
+  local next_row = job.answer.next_row
+  job.answer = nil
+  if not next_row then
+    return "over"
+  end
+  job.row = next_row
+  return "asks"
+end
+
+--- Does some of the oldest job.
 ---@param job agentchat.CodeJob
 ---@param deadline integer
----@return boolean
+---@return "over"|"waits"|"goes on" state
 local function work(job, deadline)
   local first, last = place(job)
-  if not first or not last then
-    return true
+  job.language = job.language or parser_for(job.fence)
+  if not first or not last or not job.language then
+    return "over"
   end
-  if not job.paint then
-    local paint = prepare(job.buf, first, last, job.language)
-    if not paint then
-      return true
+  if job.answer then
+    local state = use_answer(job, first, deadline)
+    if state ~= "asks" then
+      return state
+    elseif job.ident and require("agentchat.code_process").call("more", job.ident) then
+      return "waits"
     end
-    local row = 0
-    job.paint = function(start)
-      paint(row, start)
-      row = row + ROWS
-      return row < job.rows
-    end
+  elseif job.ident then
+    return "waits"
   end
-  while vim.uv.hrtime() < deadline do
-    if not job.paint(first) then
-      return true
-    end
+  if job.failures >= MAX_FAILURES then
+    report(job, "The Neovim that parses it ended.")
+    return "over"
   end
-  return false
+  if not ask(job, first, last) then
+    job.ident, job.failures = nil, job.failures + 1
+    return "goes on"
+  end
+  return "waits"
+end
+
+---@param job agentchat.CodeJob
+local function drop(job)
+  table.remove(jobs, 1)
+  pcall(api.nvim_buf_del_extmark, job.buf, anchor_ns, job.anchor)
 end
 
 local function slice()
@@ -146,13 +226,14 @@ local function slice()
   local deadline = vim.uv.hrtime() + BUDGET * 1000000
   while jobs[1] and vim.uv.hrtime() < deadline do
     local job = jobs[1]
-    local ok, done = pcall(work, job, deadline)
-    if not ok or done then
-      if not ok then
-        report(job.language, done)
-      end
-      table.remove(jobs, 1)
-      pcall(api.nvim_buf_del_extmark, job.buf, anchor_ns, job.anchor)
+    local ok, state = pcall(work, job, deadline)
+    if not ok then
+      report(job, state)
+    end
+    if not ok or state == "over" then
+      drop(job)
+    elseif state == "waits" then
+      return
     end
   end
   M.schedule()
@@ -160,9 +241,61 @@ end
 
 --- Goes on after a pause, if there is anything to do.
 function M.schedule()
-  if jobs[1] and not is_scheduled then
+  if not jobs[1] then
+    require("agentchat.code_process").rest()
+  elseif not is_scheduled then
     is_scheduled = true
     vim.defer_fn(slice, PAUSE)
+  end
+end
+
+---@param ident integer
+---@return agentchat.CodeJob?
+local function asked(ident)
+  local job = jobs[1]
+  return job and job.ident == ident and job or nil
+end
+
+--- Captures of the block that was asked about (`code_worker.lua` calls this).
+---@param ident integer
+---@param language string
+---@param captures? string[] names by index, unless they were told before
+---@param flat integer[]
+---@param next_row? integer
+function M.take(ident, language, captures, flat, next_row)
+  local job = asked(ident)
+  if captures ~= vim.NIL then
+    captures_of[language] = captures
+  end
+  if job then
+    next_row = next_row ~= vim.NIL and next_row or nil
+    job.answer = { flat = flat, at = 1, next_row = next_row }
+    if not is_scheduled and vim.uv.now() - last_paint >= PAUSE then
+      slice()
+    else
+      M.schedule()
+    end
+  end
+end
+
+--- The block cannot be parsed (`code_worker.lua` calls this).
+---@param ident integer
+---@param reason string
+function M.failed(ident, reason)
+  local job = asked(ident)
+  if job then
+    report(job, reason)
+    drop(job)
+    M.schedule()
+  end
+end
+
+--- The process has ended by itself, or was ended because it did not answer.
+function M.worker_gone()
+  local job = jobs[1]
+  if job and job.ident then
+    job.ident, job.failures = nil, job.failures + 1
+    M.schedule()
   end
 end
 
@@ -170,14 +303,13 @@ end
 ---@param buf integer
 ---@param first integer
 ---@param last integer
----@param language string what the fence says
-function M.add(buf, first, last, language)
-  local parser = first < last and parser_for(language)
-  if not parser then
+---@param fence string what the fence calls the language
+function M.add(buf, first, last, fence)
+  if first >= last or api.nvim_buf_get_offset(buf, last) - api.nvim_buf_get_offset(buf, first) > MAX_BYTES then
     return
   end
   local anchor = api.nvim_buf_set_extmark(buf, anchor_ns, first, 0, { end_row = last - 1 })
-  jobs[#jobs + 1] = { buf = buf, anchor = anchor, language = parser, rows = last - first }
+  jobs[#jobs + 1] = { buf = buf, anchor = anchor, fence = fence, rows = last - first, row = 0, failures = 0 }
   M.schedule()
 end
 
@@ -187,6 +319,7 @@ function M.forget(buf)
   jobs = vim.tbl_filter(function(job)
     return job.buf ~= buf
   end, jobs)
+  M.schedule()
 end
 
 return M

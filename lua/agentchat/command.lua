@@ -86,8 +86,66 @@ local function list_agents()
   require("agentchat.message").show("info", table.concat(lines, ", "))
 end
 
+---@param words string[]
+---@return fun(): string[]
+local function one_of(words)
+  return function()
+    return words
+  end
+end
+
+--- A subcommand that decides about pending changes.
+---@param verb "accept"|"reject"
+---@return agentchat.Subcommand
+local function decision(verb)
+  local scopes = { "hunk", "file", "all" }
+  return {
+    takes = "argument",
+    complete = one_of(scopes),
+    run = function(args)
+      if args ~= "" and not vim.list_contains(scopes, args) then
+        require("agentchat.message").show("error", (":AgentChat %s takes hunk, file or all"):format(verb))
+        return
+      end
+      require("agentchat.changes.review").decide(verb, given(args))
+    end,
+  }
+end
+
+--- A subcommand that goes to a pending change; a count comes as its argument.
+---@param direction 1|-1
+---@return agentchat.Subcommand
+local function motion(direction)
+  return {
+    takes = "argument",
+    run = function(args)
+      local count = args == "" and 1 or tonumber(args)
+      if not count or count < 1 or count % 1 ~= 0 then
+        require("agentchat.message").show("error", "that is no count")
+        return
+      end
+      require("agentchat.changes.review").go(direction * count)
+    end,
+  }
+end
+
 ---@type table<string, agentchat.Subcommand>
 M.subcommands = {
+  next = motion(1),
+  prev = motion(-1),
+  accept = decision("accept"),
+  reject = decision("reject"),
+  review = {
+    takes = "argument",
+    complete = one_of({ "diff", "list" }),
+    run = function(args)
+      if args ~= "" and args ~= "diff" and args ~= "list" then
+        require("agentchat.message").show("error", ":AgentChat review takes list or diff")
+        return
+      end
+      chat().review(given(args))
+    end,
+  },
   open = {
     takes = "argument",
     complete = agent_names,
@@ -143,6 +201,26 @@ M.subcommands = {
       chat().cancel()
     end,
   },
+  follow = {
+    takes = "argument",
+    complete = function()
+      return { "on", "off", "toggle" }
+    end,
+    run = function(args)
+      local wanted = given(args) or "toggle"
+      if vim.list_contains({ "on", "off", "toggle" }, wanted) then
+        chat().follow(wanted)
+      else
+        require("agentchat.message").show("error", ":AgentChat follow takes on, off or toggle")
+      end
+    end,
+  },
+  trail = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.follow.trail").fill()
+    end,
+  },
   allow = {
     takes = "text",
     complete = option_ids("allow"),
@@ -161,6 +239,19 @@ M.subcommands = {
     takes = "nothing",
     run = function()
       require("agentchat.permission").show()
+    end,
+  },
+  undo = {
+    takes = "argument",
+    complete = function()
+      return require("agentchat.undo").turns()
+    end,
+    run = function(args)
+      if args ~= "" and not args:find("^%d+$") then
+        require("agentchat.message").show("error", ":AgentChat undo takes the number of a turn")
+        return
+      end
+      require("agentchat.undo").run(tonumber(args))
     end,
   },
   agents = { takes = "nothing", run = list_agents },

@@ -11,9 +11,13 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes? integer
+---@field save_dirty? boolean
 ---@field winbar? boolean
 ---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field completion? { autotrigger?: boolean }
+---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
+---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -21,9 +25,13 @@
 ---@field default_agent? string
 ---@field binary? string
 ---@field max_line_bytes integer
+---@field save_dirty boolean
 ---@field winbar boolean
 ---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field completion { autotrigger: boolean }
+---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
+---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -64,6 +72,12 @@ M.schema = {
     check = positive_integer,
     doc = "The longest message of an agent that is read, in bytes.",
   },
+  {
+    key = "save_dirty",
+    type = "boolean",
+    default = false,
+    doc = "Whether an agent's write into a file also saves what you have not saved in it.",
+  },
   { key = "winbar", type = "boolean", default = true, doc = "Whether the transcript has a bar with the chat's state." },
   {
     key = "timeouts.spawn",
@@ -94,10 +108,65 @@ M.schema = {
     doc = "Milliseconds in which a cancelled turn may end by itself.",
   },
   {
+    key = "checkpoints.max_files",
+    type = "number",
+    default = 20000,
+    check = positive_integer,
+    doc = "Files of a project that are looked at before a turn.",
+  },
+  {
+    key = "checkpoints.max_file_bytes",
+    type = "number",
+    default = 1024 * 1024,
+    check = positive_integer,
+    doc = "The longest file that is kept although no tool call names it, in bytes.",
+  },
+  {
+    key = "checkpoints.max_bytes",
+    type = "number",
+    default = 256 * 1024 * 1024,
+    check = positive_integer,
+    doc = "How much a Neovim keeps on disk to undo turns, in bytes.",
+  },
+  {
     key = "completion.autotrigger",
     type = "boolean",
     default = true,
     doc = "Whether `/` and `@` in the prompt show completions by themselves.",
+  },
+  {
+    key = "follow.jumps_per_second",
+    type = "number",
+    default = 4,
+    check = between(0.1, 20),
+    doc = "How often at most the window that follows the agent jumps.",
+  },
+  {
+    key = "follow.resume_on_prompt",
+    type = "boolean",
+    default = false,
+    doc = "Whether following that was paused goes on with the next prompt.",
+  },
+  {
+    key = "changes.preview",
+    type = "boolean",
+    default = true,
+    doc = "Whether pending changes are drawn in their buffers.",
+  },
+  {
+    key = "changes.hint",
+    type = "boolean",
+    default = true,
+    doc = "Whether the first change in view says how to decide.",
+  },
+  {
+    key = "changes.auto_accept",
+    type = "table",
+    default = {},
+    check = function(rules)
+      return require("agentchat.changes.auto_accept").check(rules)
+    end,
+    doc = "Changes that need no decision.",
   },
   {
     key = "layout.width",
@@ -342,7 +411,11 @@ function M.for_helper()
     agents = agents,
     default_agent = config.default_agent,
     timeouts = config.timeouts,
+    checkpoints = config.checkpoints,
+    state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
+    save_dirty = config.save_dirty,
+    follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }
 end
 

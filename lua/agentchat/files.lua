@@ -9,12 +9,15 @@ local uv = vim.uv
 --- When to try again after Neovim forbade changes (textlock), in milliseconds.
 local LOCKED_RETRY = 100
 
+--- Kinds of buffers whose text stands for the file of their name. Others only borrow the name.
+local file_buftypes = { [""] = true, acwrite = true, help = true }
+
 ---@param path string
 ---@return integer? buf
 local function loaded_buffer(path)
   local real
   for _, buf in ipairs(api.nvim_list_bufs()) do
-    if api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == "" then
+    if api.nvim_buf_is_loaded(buf) and file_buftypes[vim.bo[buf].buftype] then
       local name = api.nvim_buf_get_name(buf)
       if name == path then
         return buf
@@ -42,7 +45,9 @@ end
 ---@return string?
 local function why_not_writable(buf)
   local options = vim.bo[buf]
-  if not options.modifiable then
+  if options.buftype == "acwrite" then
+    return "another plugin has it in a buffer that it saves in its own way"
+  elseif not options.modifiable then
     return "the buffer is not modifiable (:set modifiable)"
   elseif options.readonly then
     return "the buffer is read-only (:set noreadonly)"
@@ -63,7 +68,10 @@ function M.file_stat(path)
     loaded = true,
     buf = buf,
     tick = api.nvim_buf_get_changedtick(buf),
-    modified = options.modified,
+    -- What such a buffer holds need not be the file's text.
+    modified = options.modified and options.buftype ~= "acwrite",
+    behind = require("agentchat.disk_state").is_behind(buf),
+    on_disk = uv.fs_stat(path) ~= nil,
     line_count = line_count(buf),
     eol = options.eol,
     fileformat = options.fileformat,
@@ -120,7 +128,7 @@ local mode_names = {
   r = "prompt",
 }
 
---- Whether something of the user's runs when the buffer is saved. (Not Neovim's own for language servers.)
+--- Whether something of the user's runs when the buffer is saved. (Not Neovim's own for language servers, nor ours.)
 ---@param buf integer
 ---@return boolean
 local function runs_on_save(buf)
@@ -128,7 +136,10 @@ local function runs_on_save(buf)
   local found = api.nvim_get_autocmds({ event = { "BufWriteCmd", "BufWritePre", "BufWritePost" } })
   return vim.iter(found):any(function(autocmd)
     local group = autocmd.group_name or ""
-    if vim.startswith(group, "nvim.") or vim.startswith(group, "lsp_c_") then
+    local is_harmless = vim.iter({ "agentchat.", "nvim.", "lsp_c_" }):any(function(prefix)
+      return vim.startswith(group, prefix)
+    end)
+    if is_harmless then
       return false
     elseif autocmd.buflocal then
       return autocmd.buffer == buf
@@ -270,30 +281,41 @@ local function plain(reason)
   return (text:gsub("^.-nvim_exec2%(%)[^.:]*[.:]*%s*", ""):gsub("^Vim%(write%):", ""))
 end
 
+--- Writes the buffer as it is: Neovim would add the last newline that neither the user nor the agent wrote.
+---@param buf integer
+---@param command string
+---@return boolean ok
+---@return any reason
+function M.write_as_is(buf, command)
+  local fixeol = vim.bo[buf].fixeol
+  vim.bo[buf].fixeol = false
+  local ok, reason
+  api.nvim_buf_call(buf, function()
+    ok, reason = pcall(vim.cmd, "silent keepalt lockmarks " .. command)
+  end)
+  -- An autocommand may have deleted it.
+  if api.nvim_buf_is_valid(buf) then
+    vim.bo[buf].fixeol = fixeol
+  end
+  return ok, reason
+end
+
 --- Saves without any question; autocommands on save run. `write!` is what keeps Neovim from asking about a file that
 --- changed on disk; the helper has compared the disk before.
 ---@param buf integer
 ---@return string? problem
 local function save(buf)
   local name = api.nvim_buf_get_name(buf)
-  local options = vim.bo[buf]
-  local fixeol = options.fixeol
-  -- Neovim would add the last newline that neither the user nor the agent wrote.
-  options.fixeol = false
-  local ok, reason
-  api.nvim_buf_call(buf, function()
-    ok, reason = pcall(function()
-      vim.fn.mkdir(vim.fs.dirname(name), "p")
-      vim.cmd("silent keepalt lockmarks write!")
-    end)
-  end)
+  local ok, reason = pcall(vim.fn.mkdir, vim.fs.dirname(name), "p")
+  if ok then
+    ok, reason = M.write_as_is(buf, "write!")
+  end
   if not api.nvim_buf_is_valid(buf) then
     return "an autocommand deleted the buffer while it was saved"
   end
-  options.fixeol = fixeol
   if ok then
     return nil
-  elseif options.modified then
+  elseif vim.bo[buf].modified then
     return plain(reason)
   end
   require("agentchat.message").show("warn", ("%s is saved, but: %s"):format(vim.fs.basename(name), plain(reason)))
@@ -332,11 +354,92 @@ local function watch(buf, saves)
   vim.schedule(look)
 end
 
+--- Puts a new file, which lies beside it, into the place of a buffer's file. Neovim takes it for written by the buffer.
+---@param buf integer
+---@param file { path: string, temporary?: string } without `temporary` it is in its place already
+---@return string? problem
+local function replace_file(buf, file)
+  if file.temporary then
+    -- Where a file cannot be replaced (a mount of its own), it is written over.
+    local moved = uv.fs_rename(file.temporary, file.path)
+    local ok, reason = moved, nil
+    if not moved then
+      ok, reason = uv.fs_copyfile(file.temporary, file.path)
+    end
+    if not ok then
+      return reason
+    end
+  end
+  require("agentchat.disk_state").synced(buf)
+end
+
+--- The file has been written for this buffer by the helper, which has merged it with the buffer's text or will.
+---@param buf integer
+function M.file_synced(buf)
+  if api.nvim_buf_is_loaded(buf) then
+    require("agentchat.disk_state").synced(buf)
+  end
+end
+
+--- msgpack's nil is nothing.
+---@generic T
+---@param value T
+---@return T?
+local function given(value)
+  if value ~= vim.NIL then
+    return value
+  end
+end
+
+---@param buf integer
+---@param edits agentchat.Edit[]
+---@param eol? boolean
+---@param changes? table
+---@return boolean ok
+---@return any reason
+local function try_edits(buf, edits, eol, changes)
+  local function edit()
+    if #edits > 0 then
+      apply(buf, edits)
+    end
+  end
+  return pcall(function()
+    if changes then
+      require("agentchat.changes").replace(buf, changes, edit)
+    else
+      edit()
+    end
+    if eol ~= nil and eol ~= vim.bo[buf].eol then
+      vim.bo[buf].eol = eol
+    end
+  end)
+end
+
+--- Whether the error of an edit is that Neovim forbids changes for now; `file_free` is then notified later.
+---@param buf integer
+---@param reason any
+local function waits_for_lock(buf, reason)
+  if not require("agentchat.textlock").is_locked(reason) then
+    return false
+  end
+  -- Nothing tells when the lock ends.
+  vim.defer_fn(function()
+    tell_free(buf)
+  end, LOCKED_RETRY)
+  return true
+end
+
+---@class agentchat.EditOptions
+---@field save boolean
+---@field eol? boolean whether the text ends in a newline
+---@field file? { path: string, temporary?: string } takes the place of the buffer's file; the buffer is not saved
+---@field changes? table the table of hunks that holds after the edits
+
 --- Edits a buffer, and saves it if asked to. Whoever is told that the user is busy there hears `file_free` later.
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
----@param opts { save: boolean, eol?: boolean } `eol` is whether the text ends in a newline
+---@param opts agentchat.EditOptions
 ---@return table
 function M.file_edit(buf, tick, edits, opts)
   if is_stale(buf, tick) then
@@ -351,29 +454,14 @@ function M.file_edit(buf, tick, edits, opts)
   if problem then
     return { error = problem }
   end
-  local ok, reason = pcall(function()
-    if #edits > 0 then
-      apply(buf, edits)
-    end
-    if opts.eol ~= nil and opts.eol ~= vim.NIL and opts.eol ~= vim.bo[buf].eol then
-      vim.bo[buf].eol = opts.eol
-    end
-  end)
+  local file = given(opts.file)
+  local ok, reason = try_edits(buf, edits, given(opts.eol), given(opts.changes))
   if not ok then
-    if not require("agentchat.textlock").is_locked(reason) then
-      return { error = plain(reason) }
-    end
-    -- Nothing tells when the lock ends.
-    vim.defer_fn(function()
-      tell_free(buf)
-    end, LOCKED_RETRY)
-    return { busy = "textlock" }
+    return waits_for_lock(buf, reason) and { busy = "textlock" } or { error = plain(reason) }
   end
-  if opts.save then
-    problem = save(buf)
-    if problem then
-      return { error = "the buffer was edited but cannot be saved: " .. problem }
-    end
+  problem = opts.save and save(buf) or file and replace_file(buf, file)
+  if problem then
+    return { error = "the buffer was edited but cannot be saved: " .. problem }
   end
   return {
     ok = true,
@@ -381,5 +469,14 @@ function M.file_edit(buf, tick, edits, opts)
     saved = opts.save and not vim.bo[buf].modified,
   }
 end
+
+--- Edits a buffer as one undo step of its own; windows keep their views.
+M.apply = apply
+
+--- An error of an Ex command, without Neovim's own Lua around it.
+M.plain = plain
+
+--- Why a buffer cannot be edited.
+M.why_not_writable = why_not_writable
 
 return M

@@ -59,6 +59,15 @@ function handlers.commands(item)
   end
 end
 
+function handlers.follow(item)
+  local newest = item[5]
+  require("agentchat.follow").receive(item[2], item[3], without_nil(item[4]), newest ~= vim.NIL and newest or nil)
+end
+
+function handlers.undo_conflicts(item)
+  require("agentchat.undo").conflicts(item[2], item[3], item[4])
+end
+
 function handlers.event(item)
   local data = item[3]
   require("agentchat.events").fire(item[2], type(data) == "table" and without_nil(data) or nil)
@@ -110,6 +119,13 @@ end
 ---@param info agentchat.HelperInfo
 function M.ready(info)
   require("agentchat.helper").ready(without_nil(info))
+end
+
+--- The answer to `trail`.
+---@param number integer
+---@param places table[]
+function M.trail(number, places)
+  require("agentchat.follow.trail").receive(number, without_nil(places))
 end
 
 --- The answer to `find_files`.

@@ -221,6 +221,7 @@ function M.ready(info)
     return
   end
   M.state = "ready"
+  require("agentchat.disk").watch_saves()
   local waiting = outbox
   outbox = {}
   for _, message in ipairs(waiting) do

@@ -141,11 +141,42 @@ function M.cancel()
   end
 end
 
+--- Follows the agent of the current tab page's chat, or ends that.
+---@param wanted? "on"|"off"|"toggle"|boolean
+function M.follow(wanted)
+  if type(wanted) == "boolean" then
+    wanted = wanted and "on" or "off"
+  end
+  wanted = wanted or "toggle"
+  if wanted ~= "on" and wanted ~= "off" and wanted ~= "toggle" then
+    error('agentchat: follow() takes "on", "off" or "toggle"', 2)
+  end
+  require("agentchat.follow").set(wanted)
+end
+
 --- Answers a permission request.
 ---@param option string an option's id, or a kind such as "allow_once"
 ---@param request? integer default: the displayed request
 function M.respond(option, request)
   require("agentchat.permission").respond(option, request)
+end
+
+--- Lists the pending changes in the quickfix list; with "diff", shows a file beside what it was.
+---@param what? "list"|"diff"
+function M.review(what)
+  require("agentchat.changes.review").review(what)
+end
+
+--- Accepts pending changes.
+---@param scope? "hunk"|"file"|"all" default: the hunk at the cursor
+function M.accept(scope)
+  require("agentchat.changes.review").decide("accept", scope)
+end
+
+--- Rejects pending changes: the text from before comes back.
+---@param scope? "hunk"|"file"|"all" default: the hunk at the cursor
+function M.reject(scope)
+  require("agentchat.changes.review").decide("reject", scope)
 end
 
 --- Restarts the agent of the current tab page's chat, and the helper when it has failed.

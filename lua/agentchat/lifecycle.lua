@@ -12,6 +12,7 @@ function M.helper_failed(reason)
     prompt.give_back(chat)
     require("agentchat.transcript").drop_queued(chat)
     chat.opened = false
+    require("agentchat.follow").forget(chat.id)
     local state = chats.initial_status()
     state.state, state.error, state.agent = "failed", reason, chat.status.agent
     chat.status = state
@@ -88,8 +89,12 @@ function M.sweep()
       if chat.opened then
         require("agentchat.helper").notify("close", { chat = chat.id })
       end
+      require("agentchat.follow").forget(chat.id)
       require("agentchat.chats").remove(chat)
     end
+  end
+  if #require("agentchat.chats").all() == 0 then
+    require("agentchat.code_process").stop()
   end
 end
 

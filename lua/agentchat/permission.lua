@@ -13,6 +13,8 @@
 ---@field kind? string
 ---@field detail string[]
 ---@field options agentchat.PermissionOption[]
+---@field proposed? agentchat.Proposal[] what it would do to files
+---@field notes? string[] what of that cannot be shown in its buffer
 
 local M = {}
 
@@ -86,6 +88,7 @@ end
 ---@param list agentchat.Permission[]
 function M.set(list)
   queue = list
+  require("agentchat.changes.proposed").set(open_requests())
   local listed = {}
   for _, request in ipairs(list) do
     listed[request.request] = true
@@ -153,6 +156,7 @@ end
 ---@param option agentchat.PermissionOption
 local function answer(request, option)
   answered[request.request] = true
+  require("agentchat.changes.proposed").answered(request.request)
   require("agentchat.helper").notify("respond", { request = request.request, option = option.id })
   display()
 end

@@ -58,6 +58,9 @@ local function render(width, tall)
     end
   end
   local function add_detail()
+    for _, note in ipairs(request.notes or {}) do
+      add(note, "AgentChatNotice")
+    end
     local in_diff = false
     for _, line in ipairs(request.detail or {}) do
       in_diff = in_diff or vim.startswith(line, "±")

@@ -14,6 +14,7 @@
 ---@field prompt_capabilities? { image: boolean, embedded_context: boolean } what the agent takes, once it is known
 ---@field permissions integer open permission requests
 ---@field queued integer prompts that wait
+---@field turn? integer number of the newest turn, 0 before the first
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string
@@ -23,10 +24,14 @@ local M = {}
 ---@return agentchat.Status
 function M.get()
   local chat = require("agentchat.chats").current()
+  local changes = package.loaded["agentchat.changes.store"]
   if chat then
-    return vim.deepcopy(chat.status)
+    local status = vim.deepcopy(chat.status)
+    status.changes = changes and changes.count(chat.id) or 0
+    return status
   end
   local status = require("agentchat.chats").initial_status()
+  status.changes = changes and changes.count() or 0
   local helper = require("agentchat.helper")
   if helper.state == "failed" then
     status.state, status.error = "failed", helper.error
@@ -62,6 +67,9 @@ local function doing(chat)
   end
   if status.permissions > 0 then
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
+  end
+  if status.follow ~= "off" then
+    parts[#parts + 1] = status.follow == "on" and "followed" or "follow paused"
   end
   if status.state == "failed" then
     parts[#parts + 1] = ":AgentChat restart"
@@ -175,12 +183,17 @@ function M.set(id, status)
     return
   end
   local before = chat.status.state
-  chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status)
+  local follow = chat.status.follow
+  chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status, { follow = follow })
   if chat.waiting_is_guess and chat.status.state == "running" then
     chat.waiting, chat.waiting_is_guess = {}, false
   end
   if chat.status.state ~= before and chat.status.state ~= "starting" then
     require("agentchat.transcript").hint(chat, nil)
+  end
+  local is_ready = before == "starting" and chat.status.state == "idle"
+  if is_ready or (chat.status.state == "running" and before ~= "running") then
+    vim.schedule(require("agentchat.code_process").prepare)
   end
   M.refresh(chat)
   require("agentchat.prompt").status_changed(chat)

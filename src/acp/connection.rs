@@ -20,6 +20,7 @@ use tracing::Instrument;
 use super::batch::Batch;
 use super::encode;
 use super::lines::{Line, LineSplitter};
+use super::output::Output;
 use super::pace::{Brought, Pace};
 use super::protocol::{Incoming, Protocol};
 use crate::core::config::AgentSpec;
@@ -84,6 +85,7 @@ impl Connection {
             return Err("its standard streams could not be opened.".to_owned());
         };
         widen(&stdout);
+        let stdout = Output::new(stdout).map_err(|error| format!("its standard output cannot be read: {error}"))?;
         let context = tracing::info_span!("agent", conn = conn.0, pid = process.pid());
         tracing::info!(parent: &context, command = ?spawn.command, "started");
         let protocol = Arc::new(Mutex::new(Protocol::new(conn)));
@@ -254,13 +256,7 @@ fn widen(stdout: &ChildStdout) {
 }
 
 /// Reads messages until the stream ends.
-async fn read(
-    conn: ConnId,
-    mut stdout: impl AsyncRead + Unpin,
-    protocol: Arc<Mutex<Protocol>>,
-    max_line: usize,
-    events: Events,
-) {
+async fn read(conn: ConnId, mut stdout: Output, protocol: Arc<Mutex<Protocol>>, max_line: usize, events: Events) {
     let mut splitter = LineSplitter::new(max_line);
     let mut buffer = vec![0; READ_BUFFER];
     let mut pace = Pace::new(buffer.len());
@@ -284,8 +280,11 @@ async fn read(
         if !batch.is_empty() && events.send(batch).await.is_err() {
             return;
         }
-        if let Some(pause) = pace.pause(read_at, length, brought) {
-            sleep(pause).await;
+        if let Some(pause) = pace.pause(read_at, length, brought)
+            && let Err(error) = stdout.rest(pause).await
+        {
+            tracing::warn!(%error, "standard output cannot be read");
+            break;
         }
     }
     let rest = splitter.finish();

@@ -5,7 +5,7 @@
 //! * [`decode`]: parts to the core's own types, taking what can be understood and keeping the rest;
 //! * [`encode`]: the core's types to lines;
 //! * [`protocol`]: the pure state between the two: which of our calls an answer belongs to;
-//! * [`pace`]: how long to let an agent's output pile up;
+//! * [`output`] and [`pace`]: an agent's output, and how long to let it pile up;
 //! * [`batch`]: what one read brought, for the core;
 //! * [`connection`]: the process and the tasks around it.
 //!
@@ -17,6 +17,7 @@ pub mod decode;
 pub mod encode;
 pub mod envelope;
 pub mod lines;
+mod output;
 mod pace;
 pub mod protocol;
 mod surrogates;

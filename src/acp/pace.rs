@@ -3,9 +3,12 @@
 use std::time::{Duration, Instant};
 
 /// Reads that follow each other closer than this are a stream, which may wait.
-const STREAM_GAP: Duration = Duration::from_millis(100);
+const STREAM_GAP: Duration = Duration::from_millis(150);
 /// How long text that trickles in is left to pile up: less than between two frames.
 const TRICKLE_PAUSE: Duration = Duration::from_millis(50);
+/// The same for text that comes faster than anybody reads: this many bytes of messages or more in a read.
+const FAST_PAUSE: Duration = Duration::from_millis(100);
+const FAST: usize = 1024;
 /// How long a flood is left to pile up; far below what anybody notices.
 const FLOOD_PAUSE: Duration = Duration::from_millis(1);
 /// Text of this many bytes at once does not trickle.
@@ -43,7 +46,7 @@ impl Pace {
         } else if length >= FLOOD {
             Some(FLOOD_PAUSE)
         } else {
-            (brought == Brought::Text).then_some(TRICKLE_PAUSE)
+            (brought == Brought::Text).then_some(if length < FAST { TRICKLE_PAUSE } else { FAST_PAUSE })
         }
     }
 }
@@ -60,9 +63,10 @@ mod tests {
         assert_eq!(pace.pause(at(0), 200, Brought::Text), None, "the first word comes at once");
         assert_eq!(pace.pause(at(10), 200, Brought::Text), Some(TRICKLE_PAUSE));
         assert_eq!(pace.pause(at(61), 600, Brought::Text), Some(TRICKLE_PAUSE));
-        assert_eq!(pace.pause(at(112), 600, Brought::Other), None, "an answer may be waited for");
-        assert_eq!(pace.pause(at(113), 20_000, Brought::Other), Some(FLOOD_PAUSE));
-        assert_eq!(pace.pause(at(114), 60_000, Brought::Text), None, "there is more");
-        assert_eq!(pace.pause(at(300), 600, Brought::Text), None, "after a silence");
+        assert_eq!(pace.pause(at(112), 1_600, Brought::Text), Some(FAST_PAUSE));
+        assert_eq!(pace.pause(at(213), 600, Brought::Other), None, "an answer may be waited for");
+        assert_eq!(pace.pause(at(214), 20_000, Brought::Other), Some(FLOOD_PAUSE));
+        assert_eq!(pace.pause(at(215), 60_000, Brought::Text), None, "there is more");
+        assert_eq!(pace.pause(at(400), 600, Brought::Text), None, "after a silence");
     }
 }

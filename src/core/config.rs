@@ -23,6 +23,8 @@ pub struct Config {
     pub default_agent: String,
     /// How long things may take.
     pub timeouts: Timeouts,
+    /// Milliseconds between two looks at where an agent is.
+    pub follow_interval: u64,
 }
 
 /// Times in milliseconds.

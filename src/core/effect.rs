@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::attribution::Author;
 use super::config::AgentSpec;
 use super::event::TimerKey;
+use super::follow::{Visit, Whereabouts};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TerminalId};
 use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalWanted};
 use super::permission::PermissionView;
@@ -45,8 +47,24 @@ pub enum Effect {
     KillTerminal(TerminalId),
     /// The agent needs the terminal no more: once its command has ended and all of it was shown, it is forgotten.
     ReleaseTerminal(TerminalId),
+    /// Look at a project ahead of the first turn in it.
+    Survey(PathBuf),
+    /// A turn of this number begins: keep what the project is, and watch it.
+    BeginTurn(ChatId, u64, PathBuf),
+    /// The turn of this chat is over: watch no longer than changes may take to be noticed.
+    EndTurn(ChatId),
+    /// Calls named these files: keep what they are, and watch them.
+    NameFiles(ChatId, Vec<PathBuf>),
+    /// Find out whether these files, or any below the folder, changed; `Event::DiskChanged` follows if so.
+    Look(ChatId, Lookout),
+    /// A file changed on disk: let Neovim have it; `Event::Adopted` follows if it is the agent's and something was new.
+    TakeIn(DiskJob),
+    /// Restore files; `Event::Undone` follows.
+    Undo(UndoJob),
     /// Look up what a prompt mentions; `Event::Gathered` follows.
     Gather(GatherJob),
+    /// Look at places; `Event::Looked` follows.
+    Locate(LookJob),
     /// Wake the core at that time.
     SetTimer(TimerKey, Millis),
     /// Forget that timer.
@@ -64,6 +82,8 @@ pub enum Effect {
 /// A file operation on behalf of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileJob {
+    /// The chat that it belongs to.
+    pub chat: ChatId,
     /// The request it serves.
     pub request: OpenId,
     /// For which session.
@@ -90,6 +110,39 @@ pub struct TerminalJob {
     pub cwd: PathBuf,
 }
 
+/// Where to look for changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookout {
+    /// These files.
+    Files(Vec<PathBuf>),
+    /// All of this project.
+    Project(PathBuf),
+}
+
+/// A file that changed on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskJob {
+    /// The chat whose agent may have done it.
+    pub chat: ChatId,
+    /// Its session, if it has one.
+    pub session: Option<(ConnId, SessionId)>,
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Who changed it.
+    pub author: Author,
+}
+
+/// An undo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoJob {
+    /// The chat.
+    pub chat: ChatId,
+    /// See [`super::event::UserAction::Undo`].
+    pub turn: Option<u64>,
+    /// The same.
+    pub replace: Vec<PathBuf>,
+}
+
 /// What a prompt mentions, to be looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherJob {
@@ -103,6 +156,15 @@ pub struct GatherJob {
     pub sources: Vec<Source>,
     /// What the agent takes: nothing else need be read.
     pub takes: PromptCapabilities,
+}
+
+/// Places to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookJob {
+    /// The chat whose agent is there.
+    pub chat: ChatId,
+    /// The places, oldest first.
+    pub visits: Vec<Visit>,
 }
 
 /// Which lines to read.
@@ -125,8 +187,12 @@ pub enum Show {
     Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.
     TakenBack(ChatId, PromptId, String),
+    /// Files of an undone turn in which the user has changed the same: they decide. The turn, and absolute paths.
+    UndoConflicts(ChatId, u64, Vec<PathBuf>),
     /// The agent's commands in this chat.
     Commands(ChatId, Vec<AgentCommand>),
+    /// Where the agent is.
+    Follow(ChatId, Whereabouts),
     /// A `User` autocommand.
     UserEvent(UserEvent),
     /// One message for the user.
@@ -149,8 +215,8 @@ pub enum MessageLevel {
 pub enum UserEvent {
     /// A session is ready.
     SessionStart(ChatId, SessionId),
-    /// A prompt was sent.
-    TurnStart(ChatId),
+    /// A prompt was sent; the turn's number.
+    TurnStart(ChatId, u64),
     /// A turn is over; the stop reason.
     TurnEnd(ChatId, String),
     /// A tool call is new, or its status another one: id, status.

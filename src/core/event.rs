@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::attribution::DiskChange;
+use super::follow::{Look, Visit};
 use super::ids::{ChatId, ConnId, OpenId, PromptId, TerminalId};
 use super::message::{AgentMessage, TerminalExit};
 use super::prompt::{Found, PromptPart};
@@ -28,8 +30,16 @@ pub enum Event {
     TerminalExited(TerminalId, TerminalExit),
     /// The last lines on a terminal are these now.
     TerminalTail(TerminalId, Arc<str>),
+    /// Files on disk changed, and not through us.
+    DiskChanged(Vec<DiskChange>),
+    /// What the agent did to a file on disk was taken over.
+    Adopted(ChatId, PathBuf, Adopted),
+    /// An undo that an effect asked for is done.
+    Undone(ChatId, UndoReport),
     /// What the mentions of a prompt stand for was looked up.
     Gathered(ChatId, PromptId, Vec<Found>),
+    /// Places that an effect asked for were looked at.
+    Looked(ChatId, Vec<(Visit, Look)>),
     /// A timer that an effect set has run out.
     Timer(TimerKey),
 }
@@ -70,6 +80,15 @@ pub enum UserAction {
     },
     /// The command of a terminal is to be ended.
     KillTerminal(TerminalId),
+    /// The files that the agent changed are to be as they were before a turn; the newest with changes if `None`.
+    Undo {
+        /// In which chat.
+        chat: ChatId,
+        /// The number of the turn, from 1.
+        turn: Option<u64>,
+        /// If not empty: only these files, and even if that costs what the user did in them.
+        replace: Vec<PathBuf>,
+    },
     /// The agent's process is to be started anew.
     Restart(ChatId),
     /// Neovim goes away.
@@ -88,6 +107,30 @@ pub enum Departure {
         /// Last lines of standard error, oldest first.
         stderr: Vec<String>,
     },
+}
+
+/// Where the user finds what an agent did to a file on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adopted {
+    /// In the buffer, or in the file that is not loaded.
+    There,
+    /// In the buffer, beside their own unsaved changes.
+    Merged,
+    /// Only on disk: they have unsaved changes of the same lines, or the buffer cannot be edited.
+    OnDisk,
+}
+
+/// What became of an undo.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UndoReport {
+    /// Which turn was the first to be undone; `None` if there was nothing to undo.
+    pub turn: Option<u64>,
+    /// Files that are as they were, but for what the user did.
+    pub restored: Vec<PathBuf>,
+    /// Files that were left alone, since the user has changed the same in them.
+    pub conflicts: Vec<PathBuf>,
+    /// Files that could not be restored, and why.
+    pub failed: Vec<(PathBuf, String)>,
 }
 
 /// What became of a file operation.
@@ -118,4 +161,6 @@ pub enum TimerKey {
     CancelGrace(ChatId),
     /// A file operation takes so long that the user should know what the agent waits for.
     FileWait(OpenId),
+    /// The next look at where this chat's agent is.
+    Follow(ChatId),
 }

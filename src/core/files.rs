@@ -55,7 +55,7 @@ impl State {
             return;
         }
         let confined_to = self.chats.get(&chat).map(|chat| chat.cwd.clone());
-        let job = FileJob { request, session, path, confined_to };
+        let job = FileJob { chat, request, session, path, confined_to };
         self.file_work.insert(request, (chat, job.clone(), work));
         self.start_file_work(job);
     }
@@ -139,6 +139,7 @@ impl State {
                     turn.record.wrote(&job.path);
                 }
                 self.emit(Show::UserEvent(UserEvent::FileChanged(chat, job.path)));
+                self.look_again(chat);
                 Reply::Done
             }
             FileOutcome::Missing(_) if self.reads_missing_as_empty(&job, &work) => Reply::Content(String::new()),

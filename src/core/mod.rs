@@ -6,9 +6,11 @@
 //! * whatever an agent sends costs at most that message: unknown parts are kept and shown, unknown methods are answered;
 //! * the cost of a chunk does not depend on how many came before.
 
+pub mod attribution;
 pub mod config;
 pub mod effect;
 pub mod event;
+pub mod follow;
 pub mod ids;
 pub mod message;
 pub mod permission;
@@ -22,6 +24,7 @@ pub mod tool_call;
 pub mod transcript;
 
 mod connection;
+mod disk;
 mod files;
 mod prompting;
 mod sessions;
@@ -51,11 +54,16 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         }
         Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
         Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
+        Event::DiskChanged(changes) => state.disk_changed(changes),
+        Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
+        Event::Undone(chat, report) => state.undone(chat, report),
         Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
+        Event::Looked(chat, looks) => state.looked(chat, looks),
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
+        Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
     }
     state.show_touched();
     std::mem::take(&mut state.effects)
@@ -71,6 +79,7 @@ impl State {
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
+            UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

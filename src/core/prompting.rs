@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::attribution::Doings;
 use super::config::duration_text;
 use super::effect::{Effect, GatherJob, Show, UserEvent};
 use super::event::TimerKey;
@@ -122,8 +123,12 @@ impl State {
         let Session::Ready(conn, session) = chat.session.clone() else { return };
         let Some(prompt) = chat.queue.pop_front() else { return };
         let record = TurnRecord::new(self.now, chat.usage.as_ref());
+        chat.turns += 1;
+        chat.doings = Doings::begin(self.now);
+        let (number, root) = (chat.turns, chat.cwd.clone());
         chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
         chat.transcript.begin_turn();
+        chat.follow.begin_turn();
         let text = written(&prompt.parts);
         let change = chat.transcript.add_prompt(&text);
         let agent = chat.agent.clone();
@@ -133,8 +138,10 @@ impl State {
         for note in composed.notes {
             self.note(id, Severity::Info, note);
         }
+        // Before the agent hears of it.
+        self.effects.push(Effect::BeginTurn(id, number, root));
         self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: composed.blocks });
-        self.emit(Show::UserEvent(UserEvent::TurnStart(id)));
+        self.emit(Show::UserEvent(UserEvent::TurnStart(id, number)));
         self.show_queue(id);
     }
 
@@ -175,8 +182,10 @@ impl State {
             self.settle_tool(id, &tool, status.clone());
         }
         self.cancel_permissions_of_turn(turn.id);
+        self.disk_at_end(id);
         self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
+        self.end_trail(id);
         self.emit(Show::UserEvent(UserEvent::TurnEnd(id, stop_reason.to_owned())));
         self.touch(id);
     }

@@ -79,6 +79,8 @@ impl State {
             (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
             chat.tokens = 0;
+            let root = chat.cwd.clone();
+            self.effects.push(Effect::Survey(root));
         }
         self.touch(id);
         self.emit(Show::Commands(id, Vec::new()));
@@ -211,7 +213,7 @@ impl State {
         self.end_turn(id, "cancelled");
         self.leave_session(id);
         self.chats.remove(&id);
-        for key in [TimerKey::NewSession(id), TimerKey::CancelGrace(id)] {
+        for key in [TimerKey::NewSession(id), TimerKey::CancelGrace(id), TimerKey::Follow(id)] {
             self.effects.push(Effect::ClearTimer(key));
         }
         self.effects.push(Effect::Forget(id));

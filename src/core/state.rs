@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
+use super::attribution::Doings;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
+use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
 use super::permission::{FileWork, Permission};
@@ -48,6 +50,11 @@ pub(super) struct Chat {
     /// The prompt at the head of the queue whose mentions are being looked up.
     pub(super) gathering: Option<PromptId>,
     pub(super) turn: Option<Turn>,
+    pub(super) follow: Follow,
+    /// Turns so far; the number of the newest.
+    pub(super) turns: u64,
+    /// What the newest turn tells about files.
+    pub(super) doings: Doings,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
@@ -261,6 +268,7 @@ impl State {
             takes: self.takes(chat),
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
+            turn: chat.turns,
             error,
         })
     }
@@ -290,6 +298,9 @@ impl Chat {
             newest: None,
             gathering: None,
             turn: None,
+            follow: Follow::default(),
+            turns: 0,
+            doings: Doings::default(),
             title: None,
             modes: Vec::new(),
             mode: None,

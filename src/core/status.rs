@@ -61,6 +61,8 @@ pub struct Status {
     pub takes: Option<PromptCapabilities>,
     /// Open permission requests.
     pub permissions: usize,
+    /// The number of the newest turn; 0 before the first.
+    pub turn: u64,
     /// Prompts that wait.
     pub queued: usize,
     /// Why it failed.

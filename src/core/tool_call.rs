@@ -1,6 +1,6 @@
 //! A tool call as the core keeps it, and how an update changes it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ids::Millis;
@@ -195,6 +195,31 @@ impl ToolCall {
             line.push_str(arg);
         }
         Some(line)
+    }
+
+    /// The files that the call names: where it says it works, what its diffs change, and what its arguments say under the
+    /// names that agents are known to use for a path.
+    pub fn files(&self) -> Vec<PathBuf> {
+        const NAMES: [&str; 8] =
+            ["file_path", "filePath", "filepath", "path", "fileName", "absolute_path", "notebook_path", "target_file"];
+        let mut files: Vec<PathBuf> = self.locations.iter().map(|location| location.path.as_str().into()).collect();
+        files.extend(self.content.iter().filter_map(|content| match content {
+            ToolContent::Diff { path, .. } => Some(path.as_str().into()),
+            _ => None,
+        }));
+        if let Some(input) = &self.raw_input {
+            files.extend(NAMES.iter().filter_map(|name| Some(input.get(name)?.as_str()?.into())));
+            // A map from path to change, as codex-acp has it.
+            files.extend(
+                input
+                    .get("changes")
+                    .and_then(|changes| changes.as_object())
+                    .into_iter()
+                    .flatten()
+                    .map(|(path, _)| path.into()),
+            );
+        }
+        files
     }
 
     /// The command line of an `execute` call, when the agent sent it only among the raw arguments.

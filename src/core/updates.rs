@@ -104,6 +104,7 @@ impl State {
         self.fill_tails(patch.content.as_deref_mut().unwrap_or_default());
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let tool_id = patch.id.clone();
+        let may_move = patch.locations.is_some() || patch.content.is_some() || patch.raw_input.is_some();
         let is_other = is_new && chat.transcript.is_tool_of_earlier_turn(&tool_id);
         let before = chat.transcript.tool(&tool_id).filter(|_| !is_other).map(|call| call.status.clone());
         let change = if before.is_some() {
@@ -125,9 +126,16 @@ impl State {
                 turn.unfinished.insert(tool_id.clone());
             }
         }
+        self.note_doings(id, &tool_id, before.as_ref() != Some(&status) && status.is_final());
         self.transcript_changed(id, change);
         if before.as_ref() != Some(&status) {
             self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));
+        }
+        if may_move {
+            self.visit(id, &tool_id);
+        }
+        if status.is_final() {
+            self.look_again(id);
         }
         if self.is_asked_about(id, &tool_id) {
             if status.is_final() {

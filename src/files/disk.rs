@@ -76,6 +76,49 @@ pub fn read(path: &Path) -> Result<String, DiskError> {
 /// See [`DiskError`]; the old text is still there then, unless the disk was full while the file itself was written over.
 pub fn write(path: &Path, text: &str) -> Result<(), DiskError> {
     let error = |source| DiskError::Io { path: path.to_owned(), source };
+    let replacement = prepare(path, text)?;
+    let Some(temporary) = replacement.temporary() else { return Ok(()) };
+    match fs::rename(temporary, path) {
+        Err(source) if path.exists() && is_about_the_folder(&source) => write_over(path, text).map_err(error),
+        result => result.map_err(error),
+    }
+}
+
+/// A complete new file beside the one whose place it is to take. It is gone when this is dropped before.
+#[derive(Debug)]
+pub struct Replacement {
+    temporary: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl Replacement {
+    /// Where it is until somebody moves it; `None` if it is in its place already.
+    pub fn temporary(&self) -> Option<&Path> {
+        self.temporary.as_deref()
+    }
+
+    /// Where it belongs.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Not there any more once it has taken its place.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Writes a new file beside `path`, with the mode of the one that is there. If the folder lets nothing be put into it, the
+/// file itself is written over at once.
+///
+/// # Errors
+/// See [`DiskError`].
+pub fn prepare(path: &Path, text: &str) -> Result<Replacement, DiskError> {
+    let error = |source| DiskError::Io { path: path.to_owned(), source };
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder).map_err(error)?;
     let old = match fs::metadata(path) {
@@ -86,8 +129,11 @@ pub fn write(path: &Path, text: &str) -> Result<(), DiskError> {
     if old.as_ref().is_some_and(fs::Permissions::readonly) {
         return Err(error(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only")));
     }
-    match replace(path, text, old.as_ref()) {
-        Err(source) if old.is_some() && is_about_the_folder(&source) => write_over(path, text).map_err(error),
+    match write_beside(path, text, old.as_ref()) {
+        Err(source) if old.is_some() && is_about_the_folder(&source) => {
+            write_over(path, text).map_err(error)?;
+            Ok(Replacement { temporary: None, path: path.to_owned() })
+        }
         result => result.map_err(error),
     }
 }
@@ -98,21 +144,15 @@ fn is_about_the_folder(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy)
 }
 
-fn replace(path: &Path, text: &str, old: Option<&fs::Permissions>) -> io::Result<()> {
+fn write_beside(path: &Path, text: &str, old: Option<&fs::Permissions>) -> io::Result<Replacement> {
     let (temporary, mut file) = create_beside(path, old.is_some())?;
-    let written = (|| {
-        file.write_all(text.as_bytes())?;
-        if let Some(permissions) = old {
-            file.set_permissions(permissions.clone())?;
-        }
-        file.sync_all()?;
-        drop(file);
-        fs::rename(&temporary, path)
-    })();
-    written.inspect_err(|_| {
-        // The error that counts is the first; what is left of the attempt has no value.
-        let _ = fs::remove_file(&temporary);
-    })
+    let replacement = Replacement { temporary: Some(temporary), path: path.to_owned() };
+    file.write_all(text.as_bytes())?;
+    if let Some(permissions) = old {
+        file.set_permissions(permissions.clone())?;
+    }
+    file.sync_all()?;
+    Ok(replacement)
 }
 
 fn write_over(path: &Path, text: &str) -> io::Result<()> {
@@ -120,6 +160,9 @@ fn write_over(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
+
+/// The next number of a temporary file: any number of writes of this process may be under way in one folder.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Creates a new file in the same folder, so that it can take the place of `path`. Nobody else may read it as long as it
 /// has not got the mode of the one that it replaces.
@@ -133,8 +176,6 @@ fn create_beside(path: &Path, is_private: bool) -> io::Result<(PathBuf, File)> {
     }
     #[cfg(not(unix))]
     let _ = is_private;
-    // Of all writes of this process: any number of them may be under way in one folder.
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         // Without the file's own name, which may be as long as a name can be.

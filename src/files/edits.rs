@@ -57,6 +57,15 @@ pub fn in_buffer<'a>(text: &'a str, line_break: &str) -> Cow<'a, str> {
     }
 }
 
+/// A file's text as Neovim would read it with its own settings: no byte order mark, and `\n` for line breaks where all are
+/// of DOS.
+pub fn as_read(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let breaks = text.matches('\n').count();
+    let is_dos = breaks > 0 && text.matches("\r\n").count() == breaks;
+    in_buffer(text, if is_dos { "\r\n" } else { "\n" })
+}
+
 /// The lines of a text as Neovim's buffer holds them: the last line break ends the last line.
 fn buffer_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.split('\n').collect();

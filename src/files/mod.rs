@@ -5,5 +5,7 @@ pub mod disk;
 pub mod edits;
 pub mod finder;
 pub mod fuzzy;
+pub mod git;
 pub mod index;
 pub mod paths;
+pub mod watch;

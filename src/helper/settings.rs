@@ -7,9 +7,13 @@ use rmpv::Value;
 
 use crate::acp::lines::DEFAULT_MAX_LINE;
 use crate::agents;
+use crate::checkpoint::index::Limits;
 use crate::core::config::{AgentSpec, Config, Timeouts};
 use crate::nvim::incoming::{array, get, integer, named, string, text};
 use crate::process;
+
+/// Milliseconds between two looks at where an agent is: four jumps a second.
+const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
 
 /// What the user configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +21,15 @@ pub(super) struct Settings {
     agents: BTreeMap<String, AgentSpec>,
     default_agent: Option<String>,
     timeouts: Timeouts,
+    follow_interval: u64,
+    /// Where the helper may keep things; `None` if Lua did not say.
+    pub(super) state: Option<PathBuf>,
+    /// How much is kept to undo turns.
+    pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// Whether a write of an agent may save what the user has not saved themselves.
+    pub(super) save_dirty: bool,
 }
 
 impl Default for Settings {
@@ -27,7 +38,11 @@ impl Default for Settings {
             agents: BTreeMap::new(),
             default_agent: None,
             timeouts: Timeouts::default(),
+            follow_interval: DEFAULT_FOLLOW_INTERVAL,
+            state: None,
+            checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            save_dirty: false,
         }
     }
 }
@@ -45,9 +60,13 @@ impl Settings {
                 session_new: integer(times, "session_new").unwrap_or(defaults.timeouts.session_new),
                 cancel_grace: integer(times, "cancel_grace").unwrap_or(defaults.timeouts.cancel_grace),
             },
+            follow_interval: integer(config, "follow_interval").unwrap_or(defaults.follow_interval),
+            state: string(config, "state").map(PathBuf::from),
+            checkpoints: limits(get(config, "checkpoints").unwrap_or(&nil)),
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }
     }
 
@@ -57,12 +76,22 @@ impl Settings {
         let (agents, default_agent) =
             agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
         let names = agents.keys().cloned().collect();
-        (Config { agents, default_agent, timeouts: self.timeouts }, names)
+        let Self { timeouts, follow_interval, .. } = *self;
+        (Config { agents, default_agent, timeouts, follow_interval }, names)
     }
 }
 
 fn is_on_path(program: &str) -> bool {
     process::find_program(program, Path::new("/"), std::env::var_os("PATH").as_deref()).is_ok()
+}
+
+fn limits(config: &Value) -> Limits {
+    let defaults = Limits::default();
+    Limits {
+        files: integer(config, "max_files").and_then(|files| usize::try_from(files).ok()).unwrap_or(defaults.files),
+        file_bytes: integer(config, "max_file_bytes").unwrap_or(defaults.file_bytes),
+        bytes: integer(config, "max_bytes").unwrap_or(defaults.bytes),
+    }
 }
 
 fn agent(spec: &Value) -> AgentSpec {

@@ -12,6 +12,7 @@ use rmpv::Value;
 use super::incoming::{array, get, integer};
 use super::wire;
 use crate::core::effect::{MessageLevel, Show, UserEvent};
+use crate::core::follow::Whereabouts;
 use crate::core::ids::{ChatId, Millis, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
@@ -30,7 +31,7 @@ const FAST: u64 = 5;
 /// Between frames while text trickles in. Faster than the eye needs costs a redraw each for nothing.
 const CALM_INTERVAL: u64 = 75;
 /// The same while text comes faster than anybody reads: a frame of so many bytes or more.
-const FAST_INTERVAL: u64 = 100;
+const FAST_INTERVAL: u64 = 120;
 const FAST_TEXT: usize = 512;
 /// Between frames while there is a backlog.
 const BUSY_INTERVAL: u64 = 0;
@@ -87,6 +88,7 @@ struct Chat {
     status: Option<Status>,
     queue: Queue,
     commands: Option<Vec<AgentCommand>>,
+    whereabouts: Option<Whereabouts>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: Vec<Value>,
 }
@@ -148,6 +150,7 @@ impl Chat {
         let is_told_now = self.has_news()
             || self.queue.changed
             || self.commands.is_some()
+            || self.whereabouts.is_some()
             || (self.view.has_turn() && !self.after_rows.is_empty());
         if is_told_now {
             return Some(Millis::default());
@@ -189,6 +192,7 @@ impl Frames {
             status: None,
             queue: Queue::default(),
             commands: None,
+            whereabouts: None,
             after_rows: Vec::new(),
         });
     }
@@ -235,6 +239,11 @@ impl Frames {
                     chat.commands = Some(commands);
                 }
             }
+            Show::Follow(chat, news) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    chat.whereabouts.get_or_insert_default().extend(news);
+                }
+            }
             Show::Permissions(views) => self.permissions = Some(views),
             Show::Queued(chat, prompts, newest) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
@@ -255,7 +264,7 @@ impl Frames {
                 self.call_changed(chat, id, status);
             }
             Show::UserEvent(_) => self.events.extend(wire::item(&show).map(WaitingEvent::Event)),
-            Show::TakenBack(..) | Show::Message(..) => self.urgent.extend(wire::item(&show)),
+            Show::TakenBack(..) | Show::Message(..) | Show::UndoConflicts(..) => self.urgent.extend(wire::item(&show)),
         }
     }
 
@@ -370,6 +379,7 @@ impl Frames {
             if let Some(commands) = chat.commands.take() {
                 items.push(wire::commands(id, &commands));
             }
+            items.extend(chat.whereabouts.take().map(|news| wire::whereabouts(id, news)));
             if chat.view.has_turn() {
                 self.events.extend(chat.after_rows.drain(..).map(WaitingEvent::Event));
             }

@@ -31,12 +31,16 @@ pub enum FromLua {
     Inspect(ChatId, EntryIndex),
     /// The transcript is to be written to a file.
     Export(ChatId, Export),
+    /// The trail of a chat is wanted; the number names the question.
+    Trail(ChatId, u64),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
     /// The user typed into a terminal.
     TerminalInput(TerminalId, Vec<u8>),
     /// A window shows a terminal with so many columns and rows.
     TerminalSize(TerminalId, u16, u16),
+    /// The user saved a file: its absolute path.
+    FileSaved(PathBuf),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -114,6 +118,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
                 replace: get(arguments, "replace").and_then(Value::as_bool).unwrap_or(false),
             },
         ),
+        "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
@@ -154,6 +159,12 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             u16::try_from(integer(arguments, "columns")?).ok()?,
             u16::try_from(integer(arguments, "rows")?).ok()?,
         ),
+        "undo" => FromLua::Action(UserAction::Undo {
+            chat: chat()?,
+            turn: integer(arguments, "turn"),
+            replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
+        }),
+        "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })

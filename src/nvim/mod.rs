@@ -5,6 +5,7 @@
 //! * [`frames`]: everything that is shown, one bounded frame in flight;
 //! * [`wire`]: values for Lua;
 //! * [`context`]: what a prompt mentions;
+//! * [`places`]: a look at where an agent is;
 //! * [`terminals`]: the terminals of agents and their buffers;
 //! * [`hand`]: calls of Lua functions;
 //! * [`files`]: reading and writing files through Neovim's buffers.
@@ -15,5 +16,6 @@ pub mod files;
 pub mod frames;
 pub mod hand;
 pub mod incoming;
+pub mod places;
 pub mod terminals;
 mod wire;

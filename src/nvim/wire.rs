@@ -3,11 +3,12 @@
 use rmpv::Value;
 
 use crate::core::effect::{MessageLevel, Show, UserEvent};
+use crate::core::follow::{SeenPlace, Visit, Whereabouts};
 use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
-use crate::view::{Mark, Op, permission, short_line};
+use crate::view::{Mark, Op, permission, proposal, short_line};
 use std::path::Path;
 
 /// Ways to answer a request that are shown. Agents have three or four.
@@ -109,6 +110,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("prompt_capabilities", takes),
         ("permissions", number(status.permissions)),
         ("queued", number(status.queued)),
+        ("turn", status.turn.into()),
         ("error", optional(status.error.as_deref())),
     ]);
     Value::Array(vec!["status".into(), chat.0.into(), table])
@@ -118,6 +120,11 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
 pub(super) fn permissions(views: &[PermissionView], cwd_of: impl Fn(ChatId) -> std::path::PathBuf) -> Value {
     let list = views.iter().map(|view| permission_request(view, &cwd_of(view.chat))).collect();
     Value::Array(vec!["permissions".into(), Value::Array(list)])
+}
+
+fn proposed(proposal: proposal::Proposal, cwd: &Path) -> Value {
+    let path = cwd.join(proposal.path).display().to_string();
+    map([("path", text(path)), ("old", optional(proposal.old.as_deref())), ("new", text(proposal.new))])
 }
 
 fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
@@ -146,6 +153,7 @@ fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
         ("kind", text(view.tool.kind.as_str())),
         ("detail", Value::Array(detail)),
         ("options", Value::Array(options)),
+        ("proposed", Value::Array(proposal::proposals(&view.tool).into_iter().map(|p| proposed(p, cwd)).collect())),
     ])
 }
 
@@ -167,6 +175,34 @@ pub(super) fn commands(chat: ChatId, commands: &[AgentCommand]) -> Value {
     Value::Array(vec!["commands".into(), chat.0.into(), Value::Array(list.collect())])
 }
 
+/// Where the agent is.
+pub(super) fn whereabouts(chat: ChatId, news: Whereabouts) -> Value {
+    let Whereabouts { clear, places, newest } = news;
+    let places = Value::Array(places.into_iter().map(place).collect());
+    Value::Array(vec!["follow".into(), chat.0.into(), clear.into(), places, newest.map_or(Value::Nil, place)])
+}
+
+fn place(place: SeenPlace) -> Value {
+    map([
+        ("path", text(place.path.display().to_string())),
+        ("line", place.line.map_or(Value::Nil, Value::from)),
+        ("size", place.size.into()),
+        ("kind", text(place.kind)),
+        ("title", text(short_line(&place.title))),
+    ])
+}
+
+/// A place of the trail, and the text of its line.
+pub(super) fn visit(visit: &Visit, line: Option<&str>) -> Value {
+    map([
+        ("path", text(visit.place.path.display().to_string())),
+        ("line", visit.place.line.map_or(Value::Nil, Value::from)),
+        ("kind", text(visit.kind.as_str())),
+        ("title", text(short_line(&visit.title))),
+        ("text", optional(line.map(short_line))),
+    ])
+}
+
 /// Everything else that is shown, except what the functions above are for.
 pub(super) fn item(show: &Show) -> Option<Value> {
     Some(Value::Array(match show {
@@ -185,7 +221,13 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             };
             vec!["notify".into(), level.into(), text(message.as_str())]
         }
-        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) => return None,
+        Show::UndoConflicts(chat, turn, paths) => {
+            let paths = paths.iter().map(|path| text(path.display().to_string())).collect();
+            vec!["undo_conflicts".into(), chat.0.into(), (*turn).into(), Value::Array(paths)]
+        }
+        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) | Show::Follow(..) => {
+            return None;
+        }
     }))
 }
 
@@ -195,7 +237,7 @@ fn user_event(event: &UserEvent) -> (&'static str, Value) {
         UserEvent::SessionStart(chat, session) => {
             ("AgentChatSessionStart", map([chat_value(chat), ("session_id", text(session.to_string()))]))
         }
-        UserEvent::TurnStart(chat) => ("AgentChatTurnStart", map([chat_value(chat)])),
+        UserEvent::TurnStart(chat, turn) => ("AgentChatTurnStart", map([chat_value(chat), ("turn", (*turn).into())])),
         UserEvent::TurnEnd(chat, stop_reason) => {
             ("AgentChatTurnEnd", map([chat_value(chat), ("stop_reason", text(stop_reason.as_str()))]))
         }

@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod markdown;
 pub mod ops;
 pub mod permission;
+pub mod proposal;
 mod rowset;
 pub mod structure;
 pub mod transcript;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::files::{READ, WRITE, at_work, at_work_with, content, is_modified, on_disk, refusal, written};
+use crate::files::{READ, WRITE, at_work, at_work_with, content, is_modified, lines_of, on_disk, refusal, written};
 use crate::support::Setup;
 use crate::support::scenario::{gate, read_file, write_file};
 
@@ -133,4 +133,77 @@ fn unsaved_emptiness_is_read_as_the_user_would_save_it() {
         agent.open_gate("emptied");
         assert_eq!(content(&agent, 1), saved_as.as_str().unwrap_or(text), "{lines}");
     }
+}
+
+#[test]
+fn blanks_at_the_ends_of_lines_and_nul_bytes_stay() {
+    assert_eq!(after_writing(b"one  \ntwo\t\nthree\n", "one  \ntwo\t\nTHREE \n").1, b"one  \ntwo\t\nTHREE \n");
+    let (read, new) = after_writing(b"one\0two\nthree\n", "one\0two\nTHREE\0\n");
+    assert_eq!(read, "one\0two\nthree\n");
+    assert_eq!(new, b"one\0two\nTHREE\0\n");
+}
+
+#[test]
+fn options_about_the_last_newline_change_nothing() {
+    for option in ["fixeol", "nofixeol"] {
+        for (old, new) in [("one\ntwo", "one\nTWO"), ("one\ntwo\n", "one\nTWO\n"), ("one\ntwo", "one\nTWO\n")] {
+            let setup = Setup::new().file("a.txt", old).arg("a.txt").init(&format!("vim.cmd('set {option}')"));
+            let (agent, editor) = at_work_with(setup, [read_file("a.txt"), write_file("a.txt", new)]);
+            assert_eq!(content(&agent, 1), old);
+            written(&agent, 1);
+            assert_eq!(on_disk(&editor, "a.txt"), new, "{option}");
+        }
+    }
+}
+
+#[test]
+fn unsaved_text_beside_the_agents_keeps_the_form_of_the_file() {
+    let old = "\u{feff}one\r\ntwo\r\nthree";
+    let steps = [read_file("a.txt"), gate("typed"), write_file("a.txt", "one\ntwo\nTHREE"), gate("end")];
+    let (agent, editor) = at_work(old, steps);
+    assert_eq!(content(&agent, 1), old);
+    editor.input("ggAs<Esc>");
+    editor.wait_screen("ones");
+    agent.open_gate("typed");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "\u{feff}one\r\ntwo\r\nTHREE");
+    editor.command("silent write");
+    // The user's own save, which adds what 'fixendofline' asks for.
+    assert_eq!(on_disk(&editor, "a.txt"), "\u{feff}ones\r\ntwo\r\nTHREE\r\n");
+}
+
+#[test]
+fn unsaved_text_in_another_encoding_is_saved_with_the_agents() {
+    let steps = [read_file("a.txt"), gate("typed"), write_file("a.txt", "caf\u{e9}\ntwo\nthr\u{e9}e\n"), gate("end")];
+    let (agent, editor) = at_work(b"caf\xe9\ntwo\nthree\n", steps);
+    assert_eq!(content(&agent, 1), "caf\u{e9}\ntwo\nthree\n");
+    editor.input("ggAs<Esc>");
+    editor.wait_screen("caf\u{e9}s");
+    agent.open_gate("typed");
+    written(&agent, 1);
+    assert_eq!(editor.file("a.txt").unwrap(), b"caf\xe9s\ntwo\nthr\xe9e\n");
+}
+
+#[test]
+fn a_buffer_that_was_opened_read_only_is_not_written() {
+    let (agent, editor) = at_work("one\n", [gate("set"), write_file("a.txt", "two\n"), gate("end")]);
+    // As after the answer "open read-only" to the question about a swap file.
+    editor.command("set readonly");
+    agent.open_gate("set");
+    assert!(refusal(&agent, WRITE, 1).1.contains("read-only"));
+    assert_eq!(on_disk(&editor, "a.txt"), "one\n");
+}
+
+#[test]
+fn a_buffer_that_only_borrows_the_name_of_a_file_is_none_of_it() {
+    let steps = [gate("set"), read_file("a.txt"), write_file("a.txt", "two\n"), gate("end")];
+    let (agent, editor) = at_work("one\n", steps);
+    editor.command("set buftype=nofile");
+    editor.input("Goscratch<Esc>");
+    editor.wait_screen("scratch");
+    agent.open_gate("set");
+    assert_eq!(content(&agent, 1), "one\n");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "two\n");
+    assert_eq!(lines_of(&editor, "a.txt"), ["one", "scratch"]);
 }

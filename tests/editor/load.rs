@@ -351,10 +351,11 @@ fn switches(status: &str) -> u64 {
 #[test]
 fn an_idle_chat_costs_nothing() {
     let (editor, agent, _) = run([repeat(600, [chunk(&format!("{}\n", "text ".repeat(200)))]), end_turn()]);
-    let half_second = Duration::from_millis(500);
+    // Files are watched for a moment longer than the turn.
+    let a_while = Duration::from_secs(2);
     editor.wait_until("nothing is left to be done", |e| {
         let before = work_of_helper(e);
-        poll(half_second, || (work_of_helper(e) != before).then_some(())).is_none()
+        poll(a_while, || (work_of_helper(e) != before).then_some(())).is_none()
     });
     let before = work_of_helper(&editor);
     let worked = poll(Duration::from_secs(2), || Some(work_of_helper(&editor)).filter(|now| *now != before));

@@ -198,7 +198,10 @@ for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
       end
     end
     table.sort(marks)
-    return { lines = vim.api.nvim_buf_get_lines(buf, 0, -1, true), marks = marks }
+    local lines = vim.tbl_map(function(line)
+      return (line:gsub("^─ [%d.]+ s", "─ some time"))
+    end, vim.api.nvim_buf_get_lines(buf, 0, -1, true))
+    return { lines = lines, marks = marks }
   end
 end
 "#;

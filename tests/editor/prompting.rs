@@ -177,11 +177,11 @@ fn events_come_with_their_data_and_the_status_has_the_fields() {
     assert_eq!(status["title"], json!("A title"));
     assert_eq!(status["session_id"], json!("session-1.1"));
     assert_eq!((&status["usage"]["used"], &status["usage"]["size"]), (&json!(1200), &json!(200_000)));
-    assert_eq!((&status["changes"], &status["terminals"]), (&json!(0), &json!(0)));
+    assert_eq!((&status["changes"], &status["terminals"]), (&json!(1), &json!(0)), "the hunk of the new file");
     assert_eq!(status["follow"], json!("off"));
     editor.lua("require('agentchat').respond('reject_once')", json!([]));
     editor.wait_state("idle");
-    assert_eq!(editor.events("AgentChatTurnStart"), [json!({ "chat": 1 })]);
+    assert_eq!(editor.events("AgentChatTurnStart"), [json!({ "chat": 1, "turn": 1 })]);
     let calls = editor.events("AgentChatToolCall");
     assert_eq!(calls[0], json!({ "chat": 1, "tool_call_id": "t1", "status": "pending" }));
     assert_eq!(calls[1], json!({ "chat": 1, "tool_call_id": "t1", "status": "completed" }));

@@ -85,7 +85,8 @@ impl Client {
     fn start() -> Self {
         let spec = AgentSpec { command: vec!["agent".into()], ..AgentSpec::default() };
         let agents = BTreeMap::from([("recorded".to_owned(), spec)]);
-        let config = Config { agents, default_agent: "recorded".into(), timeouts: Timeouts::default() };
+        let config =
+            Config { agents, default_agent: "recorded".into(), timeouts: Timeouts::default(), follow_interval: 250 };
         let mut client = Self {
             state: State::new(config),
             protocol: Protocol::new(ConnId(1)),

@@ -16,15 +16,17 @@ use crate::support::{Editor, Screen, ScriptedAgent, Setup, poll};
 const FIRST_COLUMN: usize = 84;
 const LAST_COLUMN: usize = 139;
 
-/// The chat's part of the screen: each row as text, and below it a letter for the groups of each cell.
+/// The chat's part of the screen: each row as text, and below it a letter for the groups of each cell. Of the command
+/// line, the last row, only the text: how Neovim colours it when it is empty differs between versions.
 fn picture(screen: &Screen) -> String {
     let mut letters: BTreeMap<String, char> = BTreeMap::new();
     let mut out = String::new();
-    for row in 0..screen.rows().len() {
+    let command_line = screen.rows().len() - 1;
+    for row in 0..=command_line {
         let cells: String = (FIRST_COLUMN..=LAST_COLUMN).map(|column| screen.cell(row, column)).collect();
         let groups = (FIRST_COLUMN..=LAST_COLUMN).map(|column| {
             let name = screen.groups_at(row, column).last().cloned().unwrap_or_default();
-            if name.is_empty() {
+            if name.is_empty() || row == command_line {
                 return ' ';
             }
             let next = char::from(b'a' + u8::try_from(letters.len()).unwrap_or(25).min(25));

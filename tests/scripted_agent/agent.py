@@ -33,6 +33,8 @@ A step is an object with one of these keys:
     gate NAME               goes on once the test has opened the gate: the file gate-NAME beside the scenario
     repeat {times, steps}   `$i` in the steps is 0, 1, 2, …; sent together, unless a delay, wait or gate is among them
     spawn {argv?, ignore?, session?, keep_pipes?}   a child process; its id is in the log
+    disk {path, text}       writes the file itself, as most agents do; its folders are made
+    run COMMAND             runs it by the shell in the session's folder, and waits for its end
     close_stdout true
     exit CODE               ends the process at once
     die SIGNAL              ends it by a signal
@@ -254,6 +256,17 @@ class Script:
             start_new_session=child.get("session", False), stdin=pipes, stdout=pipes, stderr=pipes,
         )  # fmt: skip
         self.agent.log.write("spawned", pid=process.pid)
+
+    def step_disk(self, file, _flush):
+        path = Path(file["path"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file["text"].encode("utf-8", "surrogateescape"))
+
+    def step_run(self, command, _flush):
+        self.wire.output.flush()
+        folder = self.agent.sessions.get(self.session)
+        done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+        self.agent.log.write("ran", command=command, code=done.returncode, output=done.stdout + done.stderr)
 
     def step_cancel_prompts(self, _argument, _flush):
         self.agent.cancel_prompts(self.session)

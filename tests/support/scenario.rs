@@ -187,6 +187,14 @@ pub fn tool_update(id: &str, changes: Json) -> Step {
     update(content)
 }
 
+/// A new call that edits this file of the project, `in_progress`.
+pub fn edit_call(id: &str, path: &str) -> Step {
+    update(json!({
+        "sessionUpdate": "tool_call", "toolCallId": id, "title": format!("Edit {path}"), "kind": "edit",
+        "status": "in_progress", "locations": [{ "path": format!("$cwd/{path}") }],
+    }))
+}
+
 /// Sets the status of a tool call.
 pub fn tool_status(id: &str, status: &str) -> Step {
     tool_update(id, json!({ "status": status }))
@@ -290,6 +298,16 @@ pub fn repeat(times: u32, steps: impl IntoIterator<Item = Step>) -> Step {
 }
 
 // -- processes and ends
+
+/// Writes a file of the project itself, without asking the client.
+pub fn write_disk(path: &str, text: &str) -> Step {
+    Step(json!({ "disk": { "path": format!("$cwd/{path}"), "text": text } }))
+}
+
+/// Runs a shell command in the session's folder, and waits for its end.
+pub fn run(command: &str) -> Step {
+    Step(json!({ "run": command }))
+}
 
 /// Starts a child that ignores SIGHUP and SIGTERM, in a session of its own if `own_session`.
 pub fn spawn_stubborn_child(own_session: bool) -> Step {

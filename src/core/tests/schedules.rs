@@ -134,6 +134,14 @@ impl Outside {
                 | Effect::Transcript(..)
                 | Effect::Show(_)
                 | Effect::Forget(_)
+                | Effect::Survey(_)
+                | Effect::BeginTurn(..)
+                | Effect::EndTurn(_)
+                | Effect::NameFiles(..)
+                | Effect::Locate(_)
+                | Effect::Look(..)
+                | Effect::TakeIn(_)
+                | Effect::Undo(_)
                 | Effect::ForgetSession(..) => {}
             }
         }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use crate::core::config::{AgentSpec, Config, Timeouts};
 use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, UserAction};
-use crate::core::ids::{CallId, ChatId, ConnId, Millis, PromptId, SessionId};
-use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, Reply, Update};
+use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
+use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, Reply, Update};
 use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
+use crate::core::tool_call::{ToolCallPatch, ToolStatus};
 use crate::core::transcript::{Entry, Severity, Speaker, Transcript};
 use crate::core::{State, step};
 
@@ -26,6 +27,19 @@ pub(super) fn session() -> SessionId {
     SessionId::from("s")
 }
 
+pub(super) fn tool(id: &str, status: ToolStatus, is_new: bool) -> Update {
+    Update::Tool { patch: ToolCallPatch { id: id.into(), status: Some(status), ..ToolCallPatch::default() }, is_new }
+}
+
+pub(super) fn permission(tool: &str) -> AgentRequest {
+    let option = |id: &str, kind: &str| PermissionOption { id: id.into(), name: id.into(), kind: kind.into() };
+    AgentRequest::Permission {
+        session: session(),
+        tool: ToolCallPatch { id: tool.into(), ..ToolCallPatch::default() },
+        options: vec![option("yes", "allow_once"), option("no", "reject_once")],
+    }
+}
+
 impl World {
     pub(super) fn new() -> Self {
         let spec = AgentSpec { command: vec!["agent".into()], ..AgentSpec::default() };
@@ -33,6 +47,7 @@ impl World {
             agents: BTreeMap::from([("one".to_owned(), spec.clone()), ("two".to_owned(), spec)]),
             default_agent: "one".into(),
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
+            follow_interval: 250,
         };
         Self { state: State::new(config), now: Millis(0), effects: Vec::new() }
     }
@@ -53,6 +68,12 @@ impl World {
         world.prompt(1, "go");
         world.effects.clear();
         world
+    }
+
+    /// Ends the turn that [`World::running`] began, whose call is no longer among the effects.
+    pub(super) fn ended_turn_of_running(&mut self) {
+        let result = Ok(Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None });
+        self.happen(Event::Agent(CONN, AgentMessage::Response { call: CallId(3), result }));
     }
 
     pub(super) fn happen(&mut self, event: Event) {
@@ -164,6 +185,15 @@ impl World {
             _ => None,
         });
         texts.collect()
+    }
+
+    /// The requests in the queue that was shown last.
+    pub(super) fn asked(&self) -> Vec<OpenId> {
+        let queue = self.shows().rev().find_map(|show| match show {
+            Show::Permissions(views) => Some(views.iter().map(|view| view.request).collect()),
+            _ => None,
+        });
+        queue.unwrap_or_default()
     }
 
     /// The transcript, a line for each entry but the summaries of turns.

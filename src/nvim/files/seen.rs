@@ -1,9 +1,13 @@
-//! What each session has seen of each file: a fingerprint of the text, for the text itself may be long.
+//! What each session has seen of each file: the text that its next write is based on.
+//!
+//! Texts are kept up to a bound, the newest ones; of the others only a fingerprint is known, which tells whether a text is
+//! the same, but is no base for a merge.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -13,16 +17,68 @@ use crate::files::edits::BYTE_ORDER_MARK;
 /// One session of one run of an agent.
 pub(super) type Session = (ConnId, SessionId);
 
+/// As much text as is kept of all files for all sessions, in bytes.
+const MOST: usize = 64 * 1024 * 1024;
+
 /// Stands for a text; one without a byte order mark for the same with one, which buffers keep out of their text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
+/// What a session knows of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) fingerprint: Fingerprint,
+    /// The text itself, if it is still kept.
+    pub(super) text: Option<Arc<str>>,
+    /// Whether the disk had this text, not a buffer with unsaved changes alone.
+    pub(super) is_of_disk: bool,
+}
+
 /// The texts that the next write of each session is based on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seen {
     /// Seeded anew in every process: nobody can make two texts that look the same.
     hasher: RandomState,
-    texts: Mutex<HashMap<Session, HashMap<PathBuf, Fingerprint>>>,
+    most: usize,
+    views: Mutex<Views>,
+}
+
+#[derive(Debug, Default)]
+struct Views {
+    of: HashMap<Session, HashMap<PathBuf, (u64, View)>>,
+    bytes: usize,
+    /// Counts what is remembered, so that the oldest is known.
+    count: u64,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { hasher: RandomState::new(), most: MOST, views: Mutex::default() }
+    }
+}
+
+impl Views {
+    fn weight(view: &View) -> usize {
+        view.text.as_ref().map_or(0, |text| text.len())
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut (u64, View)> {
+        self.of.values_mut().flat_map(HashMap::values_mut)
+    }
+
+    fn count_bytes(&mut self) {
+        self.bytes = self.all().map(|(_, view)| Self::weight(view)).sum();
+    }
+
+    /// Forgets the oldest texts until no more than `most` bytes are left.
+    fn shrink(&mut self, most: usize) {
+        while self.bytes > most {
+            let with_text = self.all().filter(|(_, view)| view.text.is_some());
+            let Some((_, oldest)) = with_text.min_by_key(|(age, _)| *age) else { return };
+            let freed = oldest.text.take().map_or(0, |text| text.len());
+            self.bytes -= freed;
+        }
+    }
 }
 
 impl Seen {
@@ -32,24 +88,34 @@ impl Seen {
     }
 
     /// What the session read or wrote last.
-    pub(super) fn get(&self, session: &Session, path: &Path) -> Option<Fingerprint> {
-        self.texts.lock().get(session)?.get(path).copied()
+    pub(super) fn get(&self, session: &Session, path: &Path) -> Option<View> {
+        self.views.lock().of.get(session)?.get(path).map(|(_, view)| view.clone())
     }
 
     /// The session read or wrote this.
-    pub(super) fn remember(&self, session: &Session, path: &Path, text: &str) {
-        let fingerprint = self.fingerprint(text);
-        self.texts.lock().entry(session.clone()).or_default().insert(path.to_owned(), fingerprint);
+    pub(super) fn remember(&self, session: &Session, path: &Path, text: &str, is_of_disk: bool) {
+        let view = View { fingerprint: self.fingerprint(text), text: Some(text.into()), is_of_disk };
+        let mut views = self.views.lock();
+        views.count += 1;
+        views.bytes += text.len();
+        let age = views.count;
+        let before = views.of.entry(session.clone()).or_default().insert(path.to_owned(), (age, view));
+        views.bytes -= before.map_or(0, |(_, view)| Views::weight(&view));
+        views.shrink(self.most);
     }
 
     /// Nothing more will come of this connection.
     pub(super) fn forget(&self, conn: ConnId) {
-        self.texts.lock().retain(|(of, _), _| *of != conn);
+        let mut views = self.views.lock();
+        views.of.retain(|(of, _), _| *of != conn);
+        views.count_bytes();
     }
 
     /// Nothing more will come of this session.
     pub(super) fn forget_session(&self, session: &Session) {
-        self.texts.lock().remove(session);
+        let mut views = self.views.lock();
+        views.of.remove(session);
+        views.count_bytes();
     }
 }
 
@@ -57,21 +123,41 @@ impl Seen {
 mod tests {
     use super::*;
 
+    fn session(conn: u64, id: &str) -> Session {
+        (ConnId(conn), SessionId::from(id))
+    }
+
     #[test]
     fn a_session_sees_for_itself_and_is_forgotten() {
         let seen = Seen::default();
-        let session = |conn, id: &str| (ConnId(conn), SessionId::from(id));
         let path = Path::new("/a");
-        seen.remember(&session(1, "a"), path, "\u{feff}one");
-        seen.remember(&session(1, "b"), path, "two");
-        seen.remember(&session(2, "a"), path, "three");
-        assert_eq!(seen.get(&session(1, "a"), path), Some(seen.fingerprint("one")));
-        assert_ne!(seen.get(&session(1, "b"), path), Some(seen.fingerprint("one")));
+        seen.remember(&session(1, "a"), path, "\u{feff}one", true);
+        seen.remember(&session(1, "b"), path, "two", false);
+        seen.remember(&session(2, "a"), path, "three", true);
+        let fingerprint = |conn, id| seen.get(&session(conn, id), path).map(|view| view.fingerprint);
+        assert_eq!(fingerprint(1, "a"), Some(seen.fingerprint("one")));
+        assert_ne!(fingerprint(1, "b"), Some(seen.fingerprint("one")));
         assert_eq!(seen.get(&session(1, "a"), Path::new("/b")), None);
         seen.forget_session(&session(1, "a"));
         assert_eq!(seen.get(&session(1, "a"), path), None);
         seen.forget(ConnId(1));
         assert_eq!(seen.get(&session(1, "b"), path), None);
         assert!(seen.get(&session(2, "a"), path).is_some());
+        assert_eq!(seen.views.lock().bytes, "three".len());
+    }
+
+    #[test]
+    fn old_texts_leave_their_fingerprint() {
+        let seen = Seen { most: 10, ..Seen::default() };
+        let of = session(1, "a");
+        for (name, text) in [("/a", "12345"), ("/b", "12345"), ("/a", "123456"), ("/c", "12")] {
+            seen.remember(&of, Path::new(name), text, true);
+        }
+        let text = |name| seen.get(&of, Path::new(name)).and_then(|view| view.text);
+        assert_eq!(text("/a").as_deref(), Some("123456"));
+        assert_eq!(text("/b"), None);
+        assert_eq!(text("/c").as_deref(), Some("12"));
+        let kept = seen.get(&of, Path::new("/b")).map(|view| view.fingerprint);
+        assert_eq!(kept, Some(seen.fingerprint("12345")));
     }
 }

@@ -163,7 +163,7 @@ fn a_frame_that_fails_loses_nothing_and_comes_again() {
     let mut world = World::new();
     world.says(ONE, 10);
     world.show(Show::TakenBack(ONE, PromptId(1), "my text".into()));
-    world.show(Show::UserEvent(UserEvent::TurnStart(ONE)));
+    world.show(Show::UserEvent(UserEvent::TurnStart(ONE, 1)));
     let lost = world.take();
     assert_eq!(kinds(&lost), ["rows", "taken_back", "event"]);
     assert!(world.frames.failed(world.now));
@@ -186,4 +186,23 @@ fn the_end_of_a_turn_is_told_although_its_chat_is_closed() {
     world.frame();
     world.frames.forget(ONE);
     assert_eq!(events(&world.frame(), "AgentChatTurnEnd"), 1);
+}
+
+#[test]
+fn where_an_agent_is_comes_once_a_frame_and_the_newest_counts() {
+    use crate::core::follow::{SeenPlace, Whereabouts};
+    let mut world = World::new();
+    let place =
+        |path: &str| SeenPlace { path: path.into(), size: 1, line: None, kind: "read".into(), title: "Read".into() };
+    let news = |path| Whereabouts { clear: false, places: vec![place(path)], newest: Some(place(path)) };
+    for path in ["/p/a", "/p/b", "/p/a"] {
+        world.show(Show::Follow(ONE, news(path)));
+    }
+    let items = world.frame();
+    let item = items[0].as_array().expect("an item");
+    assert_eq!((items.len(), item[0].as_str(), item[2].as_bool()), (1, Some("follow"), Some(false)));
+    let paths: Vec<_> = item[3].as_array().expect("places").iter().map(|place| get(place, "path")).collect();
+    assert_eq!(paths, [Some(&Value::from("/p/b")), Some(&Value::from("/p/a"))]);
+    assert_eq!(get(&item[4], "path"), Some(&Value::from("/p/a")));
+    assert_eq!(world.frames.due(), None);
 }
