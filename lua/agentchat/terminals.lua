@@ -234,7 +234,10 @@ function M.kill(number)
   if terminal then
     kill(terminal)
   else
-    require("agentchat.message").show("error", ("there is no terminal %s; :AgentChat terminals lists them"):format(number))
+    require("agentchat.message").show(
+      "error",
+      ("there is no terminal %s; :AgentChat terminals lists them"):format(number)
+    )
   end
 end
 

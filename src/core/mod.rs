@@ -7,6 +7,7 @@
 //! * the cost of a chunk does not depend on how many came before.
 
 pub mod attribution;
+pub mod command_gate;
 pub mod config;
 pub mod effect;
 pub mod event;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use super::attribution::Doings;
+use super::command_gate::AllowedCommands;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
 use super::follow::Follow;
@@ -29,6 +30,7 @@ pub struct State {
     /// File operations under way, with what is needed to do them again once the user allowed it.
     pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
     pub(super) terminals: Terminals,
+    pub(super) allowed_commands: AllowedCommands,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
     touched: BTreeSet<ChatId>,
@@ -159,6 +161,7 @@ impl State {
             permissions: Vec::new(),
             file_work: BTreeMap::new(),
             terminals: Terminals::default(),
+            allowed_commands: AllowedCommands::default(),
             now: Millis::default(),
             effects: Vec::new(),
             touched: BTreeSet::new(),

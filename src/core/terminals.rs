@@ -1,23 +1,19 @@
 //! `terminal/*`: who may run what, which terminals there are, and who waits for their ends. An edge runs the commands.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::command_gate::{CommandText, Verdict};
 use super::effect::{Effect, TerminalJob};
-use super::ids::{ChatId, ConnId, OpenId, TerminalId, TurnId};
+use super::ids::{ChatId, ConnId, OpenId, TerminalId};
 use super::message::{Reply, RpcError, TerminalExit, TerminalVerb, TerminalWanted};
 use super::state::State;
 use super::tool_call::{ToolCall, ToolContent};
-
-/// Commands of a turn that the user allowed and that were not run yet; more are forgotten, and asked about again.
-const MAX_ALLOWED: usize = 100;
 
 /// All terminals that an agent may still ask about, or whose commands still run.
 #[derive(Debug, Default)]
 pub(super) struct Terminals {
     known: BTreeMap<TerminalId, Terminal>,
-    /// Commands that the user allowed in a turn when the agent asked about a call.
-    allowed: VecDeque<(TurnId, String)>,
     last: u64,
 }
 
@@ -52,17 +48,6 @@ impl TerminalWanted {
 }
 
 impl State {
-    /// The user allowed a call: the command that it names may run in this turn, once.
-    pub(super) fn allow_command_of(&mut self, chat: ChatId, tool: &str) {
-        let Some(turn) = self.turn_of(chat) else { return };
-        let call = self.chats.get(&chat).and_then(|chat| chat.transcript.tool(tool));
-        let Some(line) = call.and_then(ToolCall::command_line) else { return };
-        self.terminals.allowed.push_back((turn, line));
-        if self.terminals.allowed.len() > MAX_ALLOWED {
-            self.terminals.allowed.pop_front();
-        }
-    }
-
     pub(super) fn create_terminal(&mut self, chat: ChatId, request: OpenId, wanted: TerminalWanted) {
         let refused = |code, text: &str| Reply::Error(RpcError::new(code, text));
         let own = self.chats.get(&chat).map(|chat| chat.cwd.clone()).unwrap_or_default();
@@ -77,7 +62,9 @@ impl State {
         }
         self.terminals.last += 1;
         let job = TerminalJob { terminal: TerminalId(self.terminals.last), request, chat, wanted, cwd };
-        if self.take_allowed(&job) {
+        // An environment was never asked about.
+        let is_plain = job.wanted.env.is_empty();
+        if is_plain && self.gate_command(chat, &CommandText::of_terminal(&job.wanted), &job.cwd) == Verdict::Allow {
             self.start_terminal(job);
             return;
         }
@@ -93,19 +80,6 @@ impl State {
             described.content.push(ToolContent::Text(details.join("\n").into()));
         }
         self.ask_command(described, job);
-    }
-
-    /// Whether the user allowed this very command in this turn; that counts once. What the agent changes besides it, such as
-    /// the environment or a folder outside of the project, was not asked about.
-    fn take_allowed(&mut self, job: &TerminalJob) -> bool {
-        let Some(turn) = self.turn_of(job.chat) else { return false };
-        let own = self.chats.get(&job.chat).map(|chat| &chat.cwd);
-        if !job.wanted.env.is_empty() || own.is_none_or(|own| !job.cwd.starts_with(own)) {
-            return false;
-        }
-        let line = job.wanted.line();
-        let found = self.terminals.allowed.iter().position(|(of, allowed)| *of == turn && *allowed == line);
-        found.is_some_and(|at| self.terminals.allowed.remove(at).is_some())
     }
 
     /// Starts a command that may run.

@@ -186,17 +186,6 @@ impl ToolCall {
         self.locations.iter().any(|location| Path::new(&location.path) == path) || self.content.iter().any(is_changed)
     }
 
-    /// The command with the arguments that are listed beside it.
-    pub fn command_line(&self) -> Option<String> {
-        let mut line = self.command()?;
-        let args = self.raw_input.as_ref()?.get("args").and_then(serde_json::Value::as_array);
-        for arg in args.into_iter().flatten().filter_map(serde_json::Value::as_str) {
-            line.push(' ');
-            line.push_str(arg);
-        }
-        Some(line)
-    }
-
     /// The files that the call names: where it says it works, what its diffs change, and what its arguments say under the
     /// names that agents are known to use for a path.
     pub fn files(&self) -> Vec<PathBuf> {
