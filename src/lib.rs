@@ -14,5 +14,6 @@ pub mod logging;
 pub mod nvim;
 pub mod process;
 pub mod store;
+pub mod terminal;
 pub mod tour;
 pub mod view;
