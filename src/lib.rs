@@ -15,5 +15,7 @@ pub mod nvim;
 pub mod process;
 pub mod profiles;
 pub mod responses;
+pub mod store;
+pub mod terminal;
 pub mod tour;
 pub mod view;
