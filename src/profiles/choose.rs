@@ -97,7 +97,8 @@ async fn select(config: &Config, choice: &Choice) -> Result<(String, Profile), P
 
 /// A profile for a URL of which nothing else is known: that of the known server at this host and port, else a generic one.
 fn by_host(url: &BaseUrl) -> (String, Profile) {
-    let same = |name: &str| known(name).is_some_and(|profile| profile.base_url(name).is_ok_and(|own| same_server(&own, url)));
+    let same =
+        |name: &str| known(name).is_some_and(|profile| profile.base_url(name).is_ok_and(|own| same_server(&own, url)));
     match KNOWN.iter().find(|candidate| same(candidate.name)) {
         Some(found) => (found.name.to_owned(), known(found.name).unwrap_or_default()),
         None => (url.host(), Profile { dialect: Dialect::Generic, ..Profile::default() }),
@@ -117,7 +118,10 @@ pub async fn find_local() -> Vec<(String, Profile)> {
     let found = join_all(local.map(|server| async move {
         let profile = known(server.name)?;
         let dialect = look_at(&profile, server.name).await?;
-        Some((dialect.name().to_owned(), Profile { dialect, base_url: Some(profile.base_url(server.name).ok()?.to_string()), ..profile }))
+        Some((
+            dialect.name().to_owned(),
+            Profile { dialect, base_url: Some(profile.base_url(server.name).ok()?.to_string()), ..profile },
+        ))
     }));
     found.await.into_iter().flatten().collect()
 }

@@ -57,7 +57,8 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(wrong(path, &error)),
         };
-        let raw: Raw = toml_edit::de::from_str(&text).map_err(|error| wrong(path, &redact(error.to_string().trim_end())))?;
+        let raw: Raw =
+            toml_edit::de::from_str(&text).map_err(|error| wrong(path, &redact(error.to_string().trim_end())))?;
         Ok(Self { default_profile: raw.default_profile, profiles: raw.profiles })
     }
 
@@ -66,10 +67,11 @@ impl Config {
     /// # Errors
     /// [`ProfileError::Unknown`]
     pub fn profile(&self, name: &str) -> Result<Profile, ProfileError> {
-        self.profiles.get(name).cloned().or_else(|| known(name)).ok_or_else(|| ProfileError::Unknown {
-            name: name.to_owned(),
-            known: self.names().join(", "),
-        })
+        self.profiles
+            .get(name)
+            .cloned()
+            .or_else(|| known(name))
+            .ok_or_else(|| ProfileError::Unknown { name: name.to_owned(), known: self.names().join(", ") })
     }
 
     /// Every name: the file's, then the known ones.
@@ -89,7 +91,8 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(wrong(path, &error)),
         };
-        let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| wrong(path, &redact(&error.to_string())))?;
+        let mut document: DocumentMut =
+            text.parse().map_err(|error: toml_edit::TomlError| wrong(path, &redact(&error.to_string())))?;
         if default {
             document["default_profile"] = value(name);
         }
@@ -201,7 +204,10 @@ mod tests {
         let (_folder, path) = file("# mine\n[profiles.a] # first\nmodel = \"m\"\n\n[other]\nx = 1\n");
         Config::add(&path, "b", &Profile::default(), false, false).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("# mine\n[profiles.a] # first\nmodel = \"m\"\n") && text.contains("[other]\nx = 1\n"), "{text}");
+        assert!(
+            text.contains("# mine\n[profiles.a] # first\nmodel = \"m\"\n") && text.contains("[other]\nx = 1\n"),
+            "{text}"
+        );
         assert!(Config::add(&path, "a", &Profile::default(), false, false).is_err());
         Config::add(&path, "a", &Profile::default(), false, true).unwrap();
         assert_eq!(Config::read(&path).unwrap().profile("a").unwrap().model, None);

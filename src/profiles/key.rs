@@ -7,7 +7,7 @@ use super::{Profile, ProfileError};
 use crate::responses::Key;
 
 /// How long a command may take that prints a key; it may ask the user for a passphrase.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What is known of a profile's key without asking for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,9 +40,9 @@ pub(super) async fn key_of(name: &str, profile: &Profile) -> Result<Option<Key>,
     match key_state(profile) {
         KeyState::NotNeeded => Ok(None),
         KeyState::InVariable(name) => Ok(variable(&name)),
-        KeyState::MissingVariable(variable) => {
-            Err(ProfileError::Key(format!("API Key is required: profile {name:?} wants it in {variable}, which is not set")))
-        }
+        KeyState::MissingVariable(variable) => Err(ProfileError::Key(format!(
+            "API Key is required: profile {name:?} wants it in {variable}, which is not set"
+        ))),
         KeyState::FromCommand(_) => from_command(name, &profile.key_command).await.map(Some),
     }
 }

@@ -18,7 +18,12 @@ pub struct Known {
 
 /// All of them, in the order in which they are looked for.
 pub const KNOWN: [Known; 6] = [
-    Known { name: "openai", dialect: Dialect::OpenAi, base_url: "https://api.openai.com/v1", key_env: Some("OPENAI_API_KEY") },
+    Known {
+        name: "openai",
+        dialect: Dialect::OpenAi,
+        base_url: "https://api.openai.com/v1",
+        key_env: Some("OPENAI_API_KEY"),
+    },
     Known {
         name: "ark",
         dialect: Dialect::Ark,
@@ -34,11 +39,7 @@ pub const KNOWN: [Known; 6] = [
 /// The profile of a known endpoint.
 pub fn known(name: &str) -> Option<Profile> {
     let known = KNOWN.iter().find(|known| known.name == name)?;
-    Some(Profile {
-        dialect: known.dialect,
-        key_env: known.key_env.map(str::to_owned),
-        ..Profile::default()
-    })
+    Some(Profile { dialect: known.dialect, key_env: known.key_env.map(str::to_owned), ..Profile::default() })
 }
 
 /// The base URL of a dialect's usual server. The variables are those of the servers' own programs.
@@ -58,7 +59,8 @@ pub(super) fn default_url(dialect: Dialect) -> Option<String> {
 fn ollama_url(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let rest = rest.trim_end_matches('/').replace("0.0.0.0", "127.0.0.1");
-    let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
+    let has_port =
+        rest.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
     let host = if rest.starts_with(':') { format!("127.0.0.1{rest}") } else { rest };
     if has_port || scheme == "https" { format!("{scheme}://{host}/v1") } else { format!("{scheme}://{host}:11434/v1") }
 }

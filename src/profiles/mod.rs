@@ -114,6 +114,9 @@ pub struct Profile {
 impl Profile {
     /// The base URL: the profile's own, else that of its dialect, for which the environment may have another
     /// (`OPENAI_BASE_URL`, `ARK_BASE_URL`, `OLLAMA_HOST`).
+    ///
+    /// # Errors
+    /// There is none, or it is no URL.
     pub fn base_url(&self, name: &str) -> Result<BaseUrl, ProfileError> {
         let url = self.base_url.clone().or_else(|| known::default_url(self.dialect));
         let invalid = |reason: String| ProfileError::Invalid { name: name.to_owned(), reason };

@@ -132,7 +132,8 @@ impl Assembly {
     /// # Errors
     /// What the endpoint says, if the event is a failure.
     pub fn apply(&mut self, event: &Event, updates: &mut Vec<Update>) -> Result<(), Box<ApiError>> {
-        if event.is("error") || (event.kind.is_empty() && event.data.get("error").is_some_and(|error| !error.is_null())) {
+        if event.is("error") || (event.kind.is_empty() && event.data.get("error").is_some_and(|error| !error.is_null()))
+        {
             return Err(self.failure(ApiError::from_json(&event.data)));
         }
         match event.kind.replace('_', ".").as_str() {
@@ -387,7 +388,8 @@ impl Assembly {
         let kind = item_kind(item);
         let call_id = string(item, "call_id");
         let same_call = |slot: &Slot| string(&slot.item, "call_id") == call_id;
-        if kind == "function_call" && !call_id.is_empty()
+        if kind == "function_call"
+            && !call_id.is_empty()
             && let Some(number) = self.slots.iter().position(|slot| item_kind(&slot.item) == kind && same_call(slot))
         {
             return number;

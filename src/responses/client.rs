@@ -24,8 +24,10 @@ pub struct Client {
     http: reqwest::Client,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) scrubber: Scrubber,
-    on_retry: Option<Arc<dyn Fn(&Retry) + Send + Sync>>,
+    on_retry: Option<RetryNotice>,
 }
+
+type RetryNotice = Arc<dyn Fn(&Retry) + Send + Sync>;
 
 impl fmt::Debug for Client {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +63,8 @@ impl Client {
                 None => builder,
             }
         };
-        let http = builder.build().map_err(|error| Error::Setup(format!("HTTPS cannot be used: {}", reason(&error))))?;
+        let http =
+            builder.build().map_err(|error| Error::Setup(format!("HTTPS cannot be used: {}", reason(&error))))?;
         Ok(Self { http, scrubber: Scrubber::new(&endpoint), endpoint: Arc::new(endpoint), on_retry: None })
     }
 
@@ -147,7 +150,8 @@ impl Client {
     /// See [`Error`].
     pub async fn list_models(&self) -> Result<Vec<Value>, Error> {
         let mut value = self.get_json(&["models"], &[]).await?;
-        let list = ["data", "models"].into_iter().find_map(|name| value.get_mut(name)?.as_array_mut().map(std::mem::take));
+        let list =
+            ["data", "models"].into_iter().find_map(|name| value.get_mut(name)?.as_array_mut().map(std::mem::take));
         list.ok_or_else(|| self.protocol("its list of models is no list"))
     }
 
@@ -215,7 +219,8 @@ impl Client {
         let body = self.body(request, stream);
         let url = self.endpoint.base_url.join(&["responses"]);
         let accept = if stream { "text/event-stream" } else { "application/json" };
-        let mut post = self.http.post(url).header(header::CONTENT_TYPE, "application/json").header(header::ACCEPT, accept);
+        let mut post =
+            self.http.post(url).header(header::CONTENT_TYPE, "application/json").header(header::ACCEPT, accept);
         for (name, value) in self.endpoint.dialect.headers(&body) {
             post = post.header(name, value);
         }
@@ -263,12 +268,16 @@ impl Client {
         let mut error = match serde_json::from_str::<Value>(&self.scrubber.clean(&String::from_utf8_lossy(&body))) {
             Ok(json @ Value::Object(_)) => ApiError::from_json(&json),
             _ if status.is_redirection() => ApiError {
-                message: format!("it has moved to {}: set base_url to that", text("location").unwrap_or("another place")),
+                message: format!(
+                    "it has moved to {}: set base_url to that",
+                    text("location").unwrap_or("another place")
+                ),
                 ..ApiError::default()
             },
-            _ if body.trim_ascii().is_empty() => {
-                ApiError { message: status.canonical_reason().unwrap_or("no reason given").to_owned(), ..ApiError::default() }
-            }
+            _ if body.trim_ascii().is_empty() => ApiError {
+                message: status.canonical_reason().unwrap_or("no reason given").to_owned(),
+                ..ApiError::default()
+            },
             _ => ApiError { message: self.scrubber.clean(&excerpt(&body)), ..ApiError::default() },
         };
         error.status = Some(status.as_u16());
@@ -299,7 +308,11 @@ impl Client {
     }
 
     /// Reads a whole answer as if it had been streamed.
-    pub(super) fn read_whole(&self, body: &[u8], assembly: &mut Assembly) -> Result<(Value, Vec<super::Update>), Error> {
+    pub(super) fn read_whole(
+        &self,
+        body: &[u8],
+        assembly: &mut Assembly,
+    ) -> Result<(Value, Vec<super::Update>), Error> {
         let response: Value = serde_json::from_slice(body)
             .map_err(|_| self.protocol(&format!("it answers {}, which is not JSON", excerpt(body))))?;
         let failed = response.get("status").and_then(Value::as_str) == Some("failed");
@@ -322,8 +335,9 @@ impl Client {
 fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
     if let Some(key) = &endpoint.key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
-            .map_err(|_| Error::Setup("the key has characters that no key has: check where it comes from".to_owned()))?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal())).map_err(|_| {
+            Error::Setup("the key has characters that no key has: check where it comes from".to_owned())
+        })?;
         value.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, value);
     }

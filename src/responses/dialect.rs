@@ -117,7 +117,9 @@ impl Dialect {
                 ..least
             },
             // Drops tool_choice without an error.
-            Self::Ollama => Capabilities { tool_choice: false, names_tool_choice: false, takes_reasoning_back: true, ..least },
+            Self::Ollama => {
+                Capabilities { tool_choice: false, names_tool_choice: false, takes_reasoning_back: true, ..least }
+            }
             // Takes a tool_choice that names a function for `auto`; refuses previous_response_id, and reasoning items
             // without text.
             Self::LlamaCpp => Capabilities { names_tool_choice: false, ..least },

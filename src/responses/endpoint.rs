@@ -41,11 +41,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(600),
-            stall: Duration::from_secs(300),
-        }
+        Self { connect: Duration::from_secs(10), first_byte: Duration::from_mins(10), stall: Duration::from_mins(5) }
     }
 }
 
@@ -79,14 +75,15 @@ impl BaseUrl {
     /// A sentence that says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Setup(format!("base URL {text:?} {why}"));
-        let mut url = reqwest::Url::parse(text.trim()).map_err(|error| {
-            wrong(&format!("is not a URL ({error}): it looks like https://api.example.com/v1"))
-        })?;
+        let mut url = reqwest::Url::parse(text.trim())
+            .map_err(|error| wrong(&format!("is not a URL ({error}): it looks like https://api.example.com/v1")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
             return Err(wrong("has to begin with http:// or https:// and a host"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Error::Setup("a base URL must not contain a user or password: use key_env or headers".to_owned()));
+            return Err(Error::Setup(
+                "a base URL must not contain a user or password: use key_env or headers".to_owned(),
+            ));
         }
         url.set_query(None);
         url.set_fragment(None);

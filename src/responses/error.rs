@@ -121,20 +121,23 @@ impl ApiError {
 
     /// Whether code, type or message has one of these words, whatever their case.
     fn mentions(&self, words: &[&str]) -> bool {
-        let all = format!(
-            "{} {} {}",
-            self.code.as_deref().unwrap_or(""),
-            self.kind.as_deref().unwrap_or(""),
-            self.message
-        )
-        .to_ascii_lowercase();
+        let all =
+            format!("{} {} {}", self.code.as_deref().unwrap_or(""), self.kind.as_deref().unwrap_or(""), self.message)
+                .to_ascii_lowercase();
         words.iter().any(|word| all.contains(word))
     }
 
     /// What kind of failure this is, as far as the words of the known servers tell.
     pub fn reason(&self) -> Reason {
         let status = self.effective_status();
-        if self.mentions(&["context_length", "context length", "context size", "maximum context", "too many tokens", "exceed_context"]) {
+        if self.mentions(&[
+            "context_length",
+            "context length",
+            "context size",
+            "maximum context",
+            "too many tokens",
+            "exceed_context",
+        ]) {
             return Reason::ContextTooLong;
         }
         if self.mentions(&["content_filter", "content filter", "sensitivecontent", "content_policy", "riskdetected"]) {
@@ -151,11 +154,18 @@ impl ApiError {
             Some(403) if self.mentions(&["key", "auth", "token"]) => Reason::Key,
             Some(403) => Reason::Forbidden,
             Some(429) => Reason::RateLimit,
-            Some(400 | 404) if self.mentions(&["model", "endpoint"]) && self.mentions(&["not found", "notfound", "not_found", "does not exist", "no such"]) => {
+            Some(400 | 404)
+                if self.mentions(&["model", "endpoint"])
+                    && self.mentions(&["not found", "notfound", "not_found", "does not exist", "no such"]) =>
+            {
                 Reason::Model
             }
             Some(404) => Reason::NotFound,
-            Some(400..=499) if self.mentions(&["tool"]) && self.mentions(&["not support", "unsupported", "does not support"]) => Reason::NoTools,
+            Some(400..=499)
+                if self.mentions(&["tool"]) && self.mentions(&["not support", "unsupported", "does not support"]) =>
+            {
+                Reason::NoTools
+            }
             Some(500..=599) => Reason::Server,
             _ if self.mentions(&["rate_limit", "rate limit", "ratelimit"]) => Reason::RateLimit,
             _ if self.mentions(&["server_error", "internalserviceerror", "overloaded"]) => Reason::Server,
@@ -203,12 +213,18 @@ impl Reason {
             Self::ResponseNotFound => {
                 "the response was not stored (--store), has expired, or belongs to another key: begin without --previous-response-id"
             }
-            Self::NotFound => "the endpoint has no such path: check base_url, which usually ends with /v1 (or /api/v3 for Ark)",
+            Self::NotFound => {
+                "the endpoint has no such path: check base_url, which usually ends with /v1 (or /api/v3 for Ark)"
+            }
             Self::RateLimit => "too many requests: wait a little, or ask the endpoint for a higher limit",
             Self::Quota => "the account of this key is used up: check its billing",
-            Self::ContextTooLong => "the conversation is longer than the model's context: shorten it, or take a model with a larger one",
+            Self::ContextTooLong => {
+                "the conversation is longer than the model's context: shorten it, or take a model with a larger one"
+            }
             Self::ContentFilter => "the endpoint's content filter refused this: rephrase the request",
-            Self::NoTools => "this model cannot use tools: leave them out, choose another model, or start llama.cpp with --jinja",
+            Self::NoTools => {
+                "this model cannot use tools: leave them out, choose another model, or start llama.cpp with --jinja"
+            }
             Self::Server => "the endpoint failed: try again in a moment",
             Self::Other => return None,
         })
@@ -220,11 +236,13 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Api(error) => error.reason().hint(),
-            Self::Connect { .. } => {
-                Some("check that the server runs, base_url, the network and the proxy (HTTPS_PROXY, NO_PROXY); `agentchat profile test` tries it")
-            }
+            Self::Connect { .. } => Some(
+                "check that the server runs, base_url, the network and the proxy (HTTPS_PROXY, NO_PROXY); `agentchat profile test` tries it",
+            ),
             Self::Stalled { .. } => Some("try again, or raise stall_timeout in the profile if the model needs longer"),
-            Self::Cut { .. } => Some("nothing was sent again, since tools may have run: ask again if the answer is not enough"),
+            Self::Cut { .. } => {
+                Some("nothing was sent again, since tools may have run: ask again if the answer is not enough")
+            }
             Self::Protocol { .. } => Some("check base_url: it has to be the part before /responses"),
             Self::Setup(_) => None,
         }
@@ -266,9 +284,13 @@ mod tests {
         let openai = json!({"error": {"code": "model_not_found", "message": "The model `x` does not exist", "param": null, "type": "invalid_request_error"}});
         let read = error(Some(404), &openai);
         assert_eq!((read.code.as_deref(), read.reason()), (Some("model_not_found"), Reason::Model));
-        let llama = error(None, &json!({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}));
+        let llama =
+            error(None, &json!({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}));
         assert_eq!((llama.effective_status(), llama.reason()), (Some(503), Reason::Server));
-        let event = error(None, &json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "sequence_number": 3}));
+        let event = error(
+            None,
+            &json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "sequence_number": 3}),
+        );
         assert_eq!((event.kind.as_deref(), event.reason()), (None, Reason::RateLimit));
         assert_eq!(error(None, &json!({"error": "model is required"})).message, "model is required");
         assert_eq!(error(Some(422), &json!({"detail": [{"loc": ["body"]}]})).message, "[{\"loc\":[\"body\"]}]");
@@ -277,7 +299,9 @@ mod tests {
 
     #[test]
     fn the_reason_follows_from_the_words_of_known_servers() {
-        let ark = |code: &str, status| error(Some(status), &json!({"error": {"code": code, "message": "…", "type": "…"}})).reason();
+        let ark = |code: &str, status| {
+            error(Some(status), &json!({"error": {"code": code, "message": "…", "type": "…"}})).reason()
+        };
         assert_eq!(ark("InvalidEndpointOrModel.NotFound", 404), Reason::Model);
         assert_eq!(ark("InvalidParameter.PreviousResponseNotFound", 400), Reason::ResponseNotFound);
         assert_eq!(ark("AuthenticationError", 401), Reason::Key);

@@ -5,13 +5,15 @@ use serde_json::Value;
 use super::names;
 use super::sse::Frame;
 
-/// An event as it came: its type and its whole JSON.
+/// An event as it came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// The type: the `type` within the JSON, else the frame's `event` field; empty if there is neither.
     pub kind: String,
     /// The JSON.
     pub data: Value,
+    /// The JSON as it was written, in one line; empty if no server wrote it.
+    pub raw: String,
 }
 
 /// What a frame holds.
@@ -26,16 +28,17 @@ pub(super) enum Content {
 
 /// Reads a frame. Numbers, texts and the like in the place of an object are garbage, which costs itself only.
 pub(super) fn read(frame: Frame) -> Content {
-    let data = frame.data.trim();
-    if data == "[DONE]" {
+    let text = frame.data.trim();
+    if text == "[DONE]" {
         return Content::Done;
     }
-    match serde_json::from_str::<Value>(data) {
+    match serde_json::from_str::<Value>(text) {
         Ok(data @ Value::Object(_)) => {
             let kind = data.get("type").and_then(Value::as_str).map(str::to_owned).or(frame.event).unwrap_or_default();
-            Content::Event(Event { kind, data })
+            let raw = if text.contains('\n') { data.to_string() } else { frame.data };
+            Content::Event(Event { kind, data, raw })
         }
-        _ => Content::Garbage(data.chars().take(200).collect()),
+        _ => Content::Garbage(text.chars().take(200).collect()),
     }
 }
 

@@ -86,7 +86,7 @@ pub struct Reasoning {
     /// `minimal`, `low`, `medium`, `high`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// `auto`, `concise` or `detailed`: OpenAI only tells of its reasoning when it is asked to.
+    /// `auto`, `concise` or `detailed`: `OpenAI` only tells of its reasoning when it is asked to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
@@ -97,7 +97,7 @@ pub struct Reasoning {
 pub enum Tool {
     /// A function of ours.
     Function(Function),
-    /// A tool of the endpoint (`web_search`, …), as a whole object.
+    /// A tool as a whole object: one of the endpoint (`web_search`, …), or a function as a user wrote it.
     Other(Value),
 }
 
@@ -168,7 +168,7 @@ impl Request {
 
     /// Whether the endpoint may run tools for this request, so that sending it again may run them twice.
     pub fn runs_tools_at_endpoint(&self) -> bool {
-        self.tools.iter().any(|tool| matches!(tool, Tool::Other(_)))
+        self.tools.iter().any(|tool| tool.kind() != "function")
     }
 }
 
@@ -177,8 +177,8 @@ pub mod item {
     use serde_json::{Value, json};
 
     /// What the user says, in parts.
-    pub fn user(parts: Vec<Value>) -> Value {
-        json!({"type": "message", "role": "user", "content": parts})
+    pub fn user(parts: impl Into<Value>) -> Value {
+        json!({"type": "message", "role": "user", "content": parts.into()})
     }
 
     /// What the model said in an earlier turn.
@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn everything_has_its_place_on_the_wire() {
-        let function = Function { name: "f".into(), description: None, parameters: Some(json!({})), strict: Some(false) };
+        let function =
+            Function { name: "f".into(), description: None, parameters: Some(json!({})), strict: Some(false) };
         let request = Request {
             model: "m".into(),
             input: Input::Items(vec![item::function_call_output("call_1", "42")]),

@@ -93,6 +93,13 @@ impl Response {
         &mut self.0
     }
 
+    /// The response with another value of a field.
+    #[must_use]
+    pub fn with_field(mut self, name: &str, value: Value) -> Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
     /// A field that is a text and not empty.
     pub fn text_field(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str().filter(|text| !text.is_empty())
@@ -157,8 +164,10 @@ impl Response {
     pub fn usage(&self) -> Option<Usage> {
         let usage = self.0.get("usage").filter(|usage| usage.is_object())?;
         let count = |value: Option<&Value>| value.and_then(Value::as_u64);
-        let either = |first: &str, second: &str| count(usage.get(first)).or_else(|| count(usage.get(second))).unwrap_or(0);
-        let detail = |object: &str, name: &str| count(usage.get(object).and_then(|details| details.get(name))).unwrap_or(0);
+        let either =
+            |first: &str, second: &str| count(usage.get(first)).or_else(|| count(usage.get(second))).unwrap_or(0);
+        let detail =
+            |object: &str, name: &str| count(usage.get(object).and_then(|details| details.get(name))).unwrap_or(0);
         let (input, output) = (either("input_tokens", "prompt_tokens"), either("output_tokens", "completion_tokens"));
         Some(Usage {
             input,
@@ -240,7 +249,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_empty() {
-        let response = response(json!({"output": [{}, 5, {"type": "message"}, {"type": "function_call"}], "usage": null}));
+        let response =
+            response(json!({"output": [{}, 5, {"type": "message"}, {"type": "function_call"}], "usage": null}));
         assert_eq!((response.id(), response.output_text().as_str(), response.usage()), ("", "", None));
         assert_eq!((response.function_calls(), response.status()), (vec![], Status::Unfinished));
         assert!(Response::from_json(json!([])).is_none());

@@ -9,7 +9,7 @@ use super::error::ApiError;
 pub const MAX_RETRIES: u32 = 2;
 
 /// The longest that is waited between two attempts. An endpoint that wants more is not waited for.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
+pub const MAX_WAIT: Duration = Duration::from_mins(1);
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
@@ -107,7 +107,10 @@ mod tests {
         assert_eq!(wait(&after(61), 1, false, 1.0), None);
         assert_eq!(retry_after(Some("250"), Some("9"), None), Some(Duration::from_millis(250)));
         assert_eq!(retry_after(None, Some("1.5"), None), Some(Duration::from_millis(1500)));
-        assert_eq!(retry_after(None, Some("Sun, 06 Nov 1994 08:49:47 GMT"), Some(784_111_777)), Some(Duration::from_secs(10)));
+        assert_eq!(
+            retry_after(None, Some("Sun, 06 Nov 1994 08:49:47 GMT"), Some(784_111_777)),
+            Some(Duration::from_secs(10))
+        );
         assert_eq!(retry_after(None, Some("soon"), Some(0)), None);
         assert_eq!(retry_after(None, Some("-1"), Some(0)), None);
         assert_eq!(retry_after(None, None, None), None);

@@ -136,8 +136,7 @@ mod tests {
     fn every_cut_of_a_stream_gives_the_same_events() {
         let stream = "\u{feff}event: a\r\ndata: {\"x\":\"é日本🙂\"}\r\n\r\n: comment\ndata:one\ndata: two\n\nretry: 5\n\revent: b\r\
                       data\r\rdata: [DONE]\n\n";
-        let whole =
-            vec![frame("a", "{\"x\":\"é日本🙂\"}"), frame("", "one\ntwo"), frame("b", ""), frame("", "[DONE]")];
+        let whole = vec![frame("a", "{\"x\":\"é日本🙂\"}"), frame("", "one\ntwo"), frame("b", ""), frame("", "[DONE]")];
         let bytes = stream.as_bytes();
         for first in 0..=bytes.len() {
             for second in first..=bytes.len() {

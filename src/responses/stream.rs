@@ -44,7 +44,8 @@ enum Source {
 impl EventStream {
     pub(super) fn new(client: &Client, answer: reqwest::Response) -> Self {
         let kind = answer.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let is_stream = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+        let is_stream =
+            kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
         let source = if is_stream { Source::Events(answer) } else { Source::Whole(Some(answer)) };
         Self {
             client: client.clone(),
@@ -66,6 +67,11 @@ impl EventStream {
             self.source = Source::Ended;
         }
         result
+    }
+
+    /// Whether the next event has to be waited for, so that this is the moment to show what came.
+    pub fn has_to_wait(&self) -> bool {
+        self.frames.is_empty()
     }
 
     /// The response as far as it has come.
@@ -104,7 +110,7 @@ impl EventStream {
             Content::Done => {
                 self.assembly.done_without_end(&mut updates);
                 self.source = Source::Ended;
-                let event = Event { kind: "done".to_owned(), data: json!({"type": "done"}) };
+                let event = Event { kind: "done".to_owned(), data: json!({"type": "done"}), raw: String::new() };
                 return Ok(Some(Step { event, updates }));
             }
             Content::Garbage(beginning) => {
@@ -141,14 +147,14 @@ impl EventStream {
             Ok(Ok(None)) => {
                 self.decoder.finish(&mut frames);
                 if frames.is_empty() {
-                    return Err(self.cut("it was closed".to_owned()));
+                    return Err(self.cut("it was closed"));
                 }
             }
             Ok(Err(error)) => {
                 // What is complete was said, even if the connection broke after it.
                 self.decoder.finish(&mut frames);
                 if frames.is_empty() {
-                    return Err(self.cut(reason(&error)));
+                    return Err(self.cut(&reason(&error)));
                 }
             }
         }
@@ -156,8 +162,8 @@ impl EventStream {
         Ok(())
     }
 
-    fn cut(&self, reason: String) -> Error {
-        let reason = self.client.scrubber.clean(&reason);
+    fn cut(&self, reason: &str) -> Error {
+        let reason = self.client.scrubber.clean(reason);
         Error::Cut { host: self.client.host(), reason, partial: Box::new(self.response()) }
     }
 
@@ -176,10 +182,8 @@ impl EventStream {
         let body = self.client.read_body(answer).await?;
         let (response, updates) = self.client.read_whole(&body, &mut self.assembly)?;
         self.source = Source::Ended;
-        let event = Event {
-            kind: "response.completed".to_owned(),
-            data: json!({"type": "response.completed", "response": response}),
-        };
+        let data = json!({"type": "response.completed", "response": response});
+        let event = Event { kind: "response.completed".to_owned(), data, raw: String::new() };
         Ok(Step { event, updates })
     }
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn event(data: Value) -> Event {
-    Event { kind: data["type"].as_str().unwrap_or_default().to_owned(), data }
+    Event { kind: data["type"].as_str().unwrap_or_default().to_owned(), data, raw: String::new() }
 }
 
 /// What the events mean, and the response that they make.
@@ -17,7 +17,10 @@ fn play(events: &[Value]) -> (Vec<Update>, Response) {
 }
 
 fn text(updates: &[Update]) -> String {
-    updates.iter().filter_map(|update| if let Update::Text { delta, .. } = update { Some(delta.as_str()) } else { None }).collect()
+    updates
+        .iter()
+        .filter_map(|update| if let Update::Text { delta, .. } = update { Some(delta.as_str()) } else { None })
+        .collect()
 }
 
 fn arguments(updates: &[Update]) -> String {
@@ -94,7 +97,14 @@ fn any_kind_of_field_may_be_missing_everywhere() {
 
 #[test]
 fn any_kind_of_event_but_the_last_may_be_missing() {
-    for missing in ["created", "output_item.added", "function_call_arguments.done", "output_text.delta", "reasoning_summary_text.delta", "function_call_arguments.delta"] {
+    for missing in [
+        "created",
+        "output_item.added",
+        "function_call_arguments.done",
+        "output_text.delta",
+        "reasoning_summary_text.delta",
+        "function_call_arguments.delta",
+    ] {
         let left = |event: &Value| event["type"] != format!("response.{missing}");
         assert_same_answer(&documented().into_iter().filter(left).collect::<Vec<_>>());
     }
@@ -140,8 +150,15 @@ fn the_names_of_gateways_are_understood() {
 fn two_calls_at_once_are_kept_apart() {
     let added = |n: u32| json!({"type": "response.output_item.added", "output_index": n, "item": {"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"), "name": "f", "arguments": ""}});
     let delta = |n: u32, text: &str| json!({"type": "response.function_call_arguments.delta", "item_id": format!("fc_{n}"), "output_index": n, "delta": text});
-    let events =
-        [added(0), added(1), delta(1, "{\"b\""), delta(0, "{\"a\""), delta(1, ":2}"), delta(0, ":1}"), json!({"type": "response.completed", "response": {}})];
+    let events = [
+        added(0),
+        added(1),
+        delta(1, "{\"b\""),
+        delta(0, "{\"a\""),
+        delta(1, ":2}"),
+        delta(0, ":1}"),
+        json!({"type": "response.completed", "response": {}}),
+    ];
     let (updates, _) = play(&events);
     let arguments: Vec<String> = calls(&updates).into_iter().map(|call| call.arguments).collect();
     assert_eq!(arguments, ["{\"a\":1}", "{\"b\":2}"]);
@@ -151,7 +168,11 @@ fn two_calls_at_once_are_kept_apart() {
 fn calls_that_only_have_ends_are_kept_apart() {
     // llama.cpp: no output_index, no arguments.done.
     let done = |n: u32| json!({"type": "response.output_item.done", "item": {"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"), "name": "f", "arguments": format!("{{\"n\":{n}}}")}});
-    let (updates, response) = play(&[done(0), done(1), json!({"type": "response.completed", "response": {"id": "r", "object": "response", "status": "completed"}})]);
+    let (updates, response) = play(&[
+        done(0),
+        done(1),
+        json!({"type": "response.completed", "response": {"id": "r", "object": "response", "status": "completed"}}),
+    ]);
     assert_eq!(calls(&updates).len(), 2);
     assert_eq!(response.function_calls().len(), 2);
 }
@@ -195,7 +216,8 @@ fn tools_of_the_endpoint_tell_how_far_they_are() {
         json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}}}),
         json!({"type": "response.completed", "response": {}}),
     ]);
-    let of = |update: &Update| if let Update::Tool { item: 0, status, .. } = update { Some(status.clone()) } else { None };
+    let of =
+        |update: &Update| if let Update::Tool { item: 0, status, .. } = update { Some(status.clone()) } else { None };
     let statuses: Vec<String> = updates.iter().filter_map(of).collect();
     assert_eq!(statuses, ["in_progress", "searching", "completed", "completed"]);
     assert_eq!(response.calls()[0]["action"]["query"], "x");
