@@ -220,6 +220,7 @@ impl Owner {
             FromLua::Trail(chat, id) => self.trail(chat, id),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileSaved(path) => self.saved_by_user(path),
+            FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
