@@ -201,6 +201,10 @@ function M.go_or_down()
     vim.cmd("normal! zo")
     return
   end
+  local terminal = vim.api.nvim_get_current_line():match("^  │ terminal (%S+)$")
+  if terminal and require("agentchat.terminals").open(terminal) then
+    return
+  end
   local chat, buf = current()
   local place = chat and at_cursor(chat, buf)
   if place then

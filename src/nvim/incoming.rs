@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::channel::Writer;
 use crate::core::event::UserAction;
-use crate::core::ids::{ChatId, OpenId, PromptId};
+use crate::core::ids::{ChatId, OpenId, PromptId, TerminalId};
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
@@ -36,6 +36,10 @@ pub enum FromLua {
     Trail(ChatId, u64),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
+    /// The user typed into a terminal.
+    TerminalInput(TerminalId, Vec<u8>),
+    /// A window shows a terminal with so many columns and rows.
+    TerminalSize(TerminalId, u16, u16),
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
     /// What the user is asked, to be shown at the end of a transcript; no rows if nothing is.
@@ -145,6 +149,20 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
+        "terminal_input" => FromLua::TerminalInput(
+            TerminalId(integer(arguments, "terminal")?),
+            match get(arguments, "data")? {
+                Value::String(data) => data.as_bytes().to_vec(),
+                Value::Binary(data) => data.clone(),
+                _ => return None,
+            },
+        ),
+        "terminal_size" => FromLua::TerminalSize(
+            TerminalId(integer(arguments, "terminal")?),
+            u16::try_from(integer(arguments, "columns")?).ok()?,
+            u16::try_from(integer(arguments, "rows")?).ok()?,
+        ),
         "undo" => FromLua::Action(UserAction::Undo {
             chat: chat()?,
             turn: integer(arguments, "turn"),
