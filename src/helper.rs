@@ -220,6 +220,7 @@ impl Owner {
             FromLua::Trail(chat, id) => self.trail(chat, id),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileSaved(path) => self.saved_by_user(path),
+            FromLua::OfferRejected(path) => drop(tokio::spawn(self.files.clone().take_offer_back(path))),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }

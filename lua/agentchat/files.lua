@@ -70,6 +70,7 @@ function M.file_stat(path)
     tick = api.nvim_buf_get_changedtick(buf),
     -- What such a buffer holds need not be the file's text.
     modified = options.modified and options.buftype ~= "acwrite",
+    save_wanted = require("agentchat.save_guard").is_wanted(buf),
     behind = require("agentchat.disk_state").is_behind(buf),
     on_disk = uv.fs_stat(path) ~= nil,
     line_count = line_count(buf),
@@ -373,11 +374,13 @@ local function replace_file(buf, file)
   require("agentchat.disk_state").synced(buf)
 end
 
---- The file has been written for this buffer by the helper, which has merged it with the buffer's text or will.
+--- The file has been written for this buffer by the helper, which merges it with the buffer's text once the user is free.
+--- Until then a save would write over it.
 ---@param buf integer
 function M.file_synced(buf)
   if api.nvim_buf_is_loaded(buf) then
     require("agentchat.disk_state").synced(buf)
+    require("agentchat.save_guard").hold(buf, "ahead")
   end
 end
 
@@ -458,6 +461,10 @@ function M.file_edit(buf, tick, edits, opts)
   local ok, reason = try_edits(buf, edits, given(opts.eol), given(opts.changes))
   if not ok then
     return waits_for_lock(buf, reason) and { busy = "textlock" } or { error = plain(reason) }
+  end
+  if opts.save or file then
+    -- With this, what was ahead of the buffer is in it.
+    require("agentchat.save_guard").release(buf)
   end
   problem = opts.save and save(buf) or file and replace_file(buf, file)
   if problem then

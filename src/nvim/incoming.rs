@@ -37,6 +37,8 @@ pub enum FromLua {
     FindFiles(u64, Wanted),
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
+    /// The user does not want the version of this file that is on disk.
+    OfferRejected(PathBuf),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -147,6 +149,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
+        "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })

@@ -10,7 +10,8 @@ use super::buffer::Loaded;
 use super::due::Follow;
 use super::hunks::{Handover, Pending, Written};
 use super::plan::{Base, Clash, Plan, Saving, Scene, plan};
-use super::{Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
+use super::{Behind, Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
+use crate::checkpoint::look;
 use crate::core::effect::FileJob;
 use crate::files::{disk, edits};
 use crate::nvim::incoming::{get, integer, text};
@@ -32,6 +33,16 @@ pub(super) struct Request {
     pub(super) file: Option<disk::Replacement>,
     /// The table of hunks that holds then.
     pub(super) hunks: Option<Handover>,
+}
+
+/// A version that is in the file on disk, and not in its buffer: the user has to decide.
+pub(super) struct Offer {
+    /// Tells Lua whether the file is still that version.
+    pub(super) seen: Value,
+    /// Whether it ends in a newline.
+    pub(super) eol: bool,
+    /// Where the user's text is in its way.
+    pub(super) row: usize,
 }
 
 /// What became of an edit.
@@ -66,7 +77,7 @@ impl Files {
                 let plan = match self.plan(job, path, &loaded, &lines, &theirs).await {
                     Ok(plan) => plan,
                     Err(clash) => {
-                        self.show_refused(path, &theirs).await;
+                        self.show_refused(path, &theirs, None).await;
                         return Err(Trouble::Clash { path: path.to_owned(), clash });
                     }
                 };
@@ -248,7 +259,14 @@ impl Files {
             Saving::File(text) => text,
         };
         let (target, text) = (path.to_owned(), loaded.form.to_file(on_disk, true));
-        blocking(move || disk::write(&target, &text)).await??;
+        let before = blocking(move || {
+            let before = look(&target);
+            disk::write(&target, &text).map(|()| before)
+        });
+        let before = before.await??;
+        // Of several writes, what was there before the first.
+        let behind = Behind { base: before, offered: None };
+        self.shared.behind.lock().entry(path.to_owned()).or_insert(behind);
         // Nobody waits for that: Neovim is only told, lest it ask the user about a file that changed.
         drop(hand::call(&self.nvim, MODULE, "file_synced", vec![loaded.buf.into()]));
         self.follow_later(path, Follow { chat: job.chat, base: lines, text: plan.text.clone() });
@@ -319,9 +337,13 @@ impl Files {
         self.shared.save_dirty.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Lays the agent's version beside the user's text and tells them. `text` has `\n` for line breaks.
-    pub(super) async fn show_refused(&self, path: &Path, text: &str) {
+    /// Lays the agent's version beside the user's text and tells them. `text` has `\n` for line breaks. With an offer it is
+    /// on disk and pending, else it is nowhere.
+    pub(super) async fn show_refused(&self, path: &Path, text: &str, offer: Option<Offer>) {
         self.shared.refused.lock().insert(path.to_owned());
+        let offer = offer.map_or(Value::Nil, |offer| {
+            wire::map([("seen", offer.seen), ("eol", offer.eol.into()), ("row", offer.row.into())])
+        });
         let shown = Value::from(path.to_string_lossy().into_owned());
         let (lines, _) = crate::changes::lines(text);
         let mut rest = lines.as_slice();
@@ -335,7 +357,13 @@ impl Files {
             };
             let (piece, more) = rest.split_at(rest.iter().take_while(fits).count());
             let piece = piece.iter().map(|line| Value::from(*line)).collect();
-            let arguments = vec![shown.clone(), Value::Array(piece), is_first.into(), more.is_empty().into()];
+            let arguments = vec![
+                shown.clone(),
+                Value::Array(piece),
+                is_first.into(),
+                more.is_empty().into(),
+                offer.clone(),
+            ];
             let answer = hand::call(&self.nvim, CONFLICT, "piece", arguments);
             // The agent's answer does not wait for a user who keeps Neovim busy; what is sent arrives in order.
             if let Ok(Ok(Err(error))) = timeout_at(Instant::now() + Duration::from_secs(1), answer).await {
@@ -351,7 +379,7 @@ impl Files {
     }
 
     /// A later write went well: what was refused before is of no use any more.
-    fn put_refused_away(&self, path: &Path) {
+    pub(super) fn put_refused_away(&self, path: &Path) {
         if self.shared.refused.lock().remove(path) {
             let shown = path.to_string_lossy().into_owned();
             drop(hand::call(&self.nvim, CONFLICT, "put_away", vec![shown.into()]));
