@@ -52,7 +52,9 @@ local function offer(path, scratch, opts)
   end
   api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   api.nvim_buf_set_extmark(buf, ns, math.min(opts.row, api.nvim_buf_line_count(buf) - 1), 0, {
-    virt_text = { { " the agent's version differs: :AgentChat review diff, accept file, reject file", "AgentChatDiffHint" } },
+    virt_text = {
+      { " the agent's version differs: :AgentChat review diff, accept file, reject file", "AgentChatDiffHint" },
+    },
     virt_text_pos = "eol",
   })
   require("agentchat.save_guard").hold(buf, "offer")
@@ -78,9 +80,7 @@ function M.piece(path, lines, is_first, is_last, opts)
   if opts and opts ~= vim.NIL then
     offer(path, buf, opts)
   end
-  warn(
-    ("%s: the agent changed what you changed; compare with :vert diffsplit %s"):format(vim.fs.basename(path), name)
-  )
+  warn(("%s: the agent changed what you changed; compare with :vert diffsplit %s"):format(vim.fs.basename(path), name))
 end
 
 ---@param path string
@@ -165,7 +165,9 @@ end
 ---@return boolean done
 function M.reject(file)
   local offered, buf, path = file.offer, file.buf, file.path
-  local lines = offered and api.nvim_buf_is_valid(offered.scratch) and api.nvim_buf_get_lines(offered.scratch, 0, -1, true)
+  local lines = offered
+    and api.nvim_buf_is_valid(offered.scratch)
+    and api.nvim_buf_get_lines(offered.scratch, 0, -1, true)
   M.put_away(path)
   if buf and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified then
     -- Their next save is what they have just decided.

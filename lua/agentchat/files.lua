@@ -70,7 +70,6 @@ function M.file_stat(path)
     tick = api.nvim_buf_get_changedtick(buf),
     -- What such a buffer holds need not be the file's text.
     modified = options.modified and options.buftype ~= "acwrite",
-    save_wanted = require("agentchat.save_guard").is_wanted(buf),
     behind = require("agentchat.disk_state").is_behind(buf),
     on_disk = uv.fs_stat(path) ~= nil,
     line_count = line_count(buf),
@@ -437,6 +436,7 @@ end
 ---@field eol? boolean whether the text ends in a newline
 ---@field file? { path: string, temporary?: string } takes the place of the buffer's file; the buffer is not saved
 ---@field changes? table the table of hunks that holds after the edits
+---@field catches_up? boolean what the file got ahead of the buffer by is among the edits
 
 --- Edits a buffer, and saves it if asked to. Whoever is told that the user is busy there hears `file_free` later.
 ---@param buf integer
@@ -462,18 +462,19 @@ function M.file_edit(buf, tick, edits, opts)
   if not ok then
     return waits_for_lock(buf, reason) and { busy = "textlock" } or { error = plain(reason) }
   end
-  if opts.save or file then
-    -- With this, what was ahead of the buffer is in it.
-    require("agentchat.save_guard").release(buf)
+  local saves = opts.save
+  if saves or file or given(opts.catches_up) then
+    -- With this, what was ahead of the buffer is in it, and a save that was stopped can go through.
+    saves = require("agentchat.save_guard").release(buf) and not file or saves
   end
-  problem = opts.save and save(buf) or file and replace_file(buf, file)
+  problem = saves and save(buf) or file and replace_file(buf, file)
   if problem then
     return { error = "the buffer was edited but cannot be saved: " .. problem }
   end
   return {
     ok = true,
     tick = api.nvim_buf_get_changedtick(buf),
-    saved = opts.save and not vim.bo[buf].modified,
+    saved = saves and not vim.bo[buf].modified,
   }
 end
 

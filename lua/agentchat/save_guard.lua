@@ -21,11 +21,9 @@ local held = {}
 ---@return string
 local function reason(buf, name)
   if held[buf].why == "ahead" then
-    return ("%s is not saved yet: the agent's text in the file comes into the buffer first; then it is saved"):format(name)
+    return name .. ": the agent's text in the file comes into the buffer first; then it is saved"
   end
-  return ("%s is not saved: the agent changed the same lines on disk; :AgentChat review diff compares, :w! keeps yours"):format(
-    name
-  )
+  return name .. " is not saved: the agent changed the same lines; :AgentChat review diff compares, :w! keeps yours"
 end
 
 ---@param args { buf: integer, file: string }
@@ -64,23 +62,15 @@ end
 
 --- Saves go through again.
 ---@param buf integer
----@param why? "ahead"|"offer" only if they were stopped for this reason
 ---@return boolean wanted whether the user wanted to save meanwhile
-function M.release(buf, why)
+function M.release(buf)
   local known = held[buf]
-  if not known or (why and known.why ~= why) then
+  if not known then
     return false
   end
   held[buf] = nil
   api.nvim_del_augroup_by_id(known.group)
   return known.wanted
-end
-
---- Whether the user wanted to save a buffer that waits for the agent's text.
----@param buf integer
----@return boolean
-function M.is_wanted(buf)
-  return held[buf] ~= nil and held[buf].why == "ahead" and held[buf].wanted
 end
 
 return M

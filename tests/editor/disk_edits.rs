@@ -157,17 +157,10 @@ fn rejecting_the_agents_version_puts_the_file_back_and_keeps_what_was_typed() {
 
 #[test]
 fn a_deleted_file_is_pending_and_comes_back_with_its_bytes() {
-    let setup = Setup::new()
-        .file("a.txt", "one\r\ntwo")
-        .file("b.bin", b"\xff\x00\nbytes\n")
-        .file("c.txt", "c\n")
-        .arg("a.txt");
-    let steps = [
-        tool_call("t1", "rm", "execute"),
-        run("rm a.txt b.bin c.txt"),
-        tool_status("t1", "completed"),
-        gate("end"),
-    ];
+    let setup =
+        Setup::new().file("a.txt", "one\r\ntwo").file("b.bin", b"\xff\x00\nbytes\n").file("c.txt", "c\n").arg("a.txt");
+    let steps =
+        [tool_call("t1", "rm", "execute"), run("rm a.txt b.bin c.txt"), tool_status("t1", "completed"), gate("end")];
     let (_agent, editor) = at_work_with(setup, steps);
     changed_by_agent(&editor, 3);
     editor.wait_until("three decisions", |e| pending(e) == json!(3));
@@ -190,8 +183,7 @@ fn a_deleted_file_is_pending_and_comes_back_with_its_bytes() {
 #[test]
 fn a_deletion_that_is_accepted_or_saved_over_waits_no_more() {
     let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").arg("a.txt");
-    let steps =
-        [tool_call("t1", "rm", "execute"), run("rm a.txt b.txt"), tool_status("t1", "completed"), gate("end")];
+    let steps = [tool_call("t1", "rm", "execute"), run("rm a.txt b.txt"), tool_status("t1", "completed"), gate("end")];
     let (_agent, editor) = at_work_with(setup, steps);
     editor.wait_until("two decisions", |e| pending(e) == json!(2));
     editor.input(":w<CR>");

@@ -22,8 +22,6 @@ pub(super) struct Loaded {
     pub(super) is_behind: bool,
     /// Whether there is such a file.
     pub(super) is_on_disk: bool,
-    /// Whether the user wanted to save it while a write that is on disk already was not in it yet.
-    pub(super) is_save_wanted: bool,
     pub(super) why_not: Option<String>,
     pub(super) form: Form,
 }
@@ -138,7 +136,6 @@ impl Files {
             modified: is_true(&answer, "modified"),
             is_behind: is_true(&answer, "behind"),
             is_on_disk: is_true(&answer, "on_disk"),
-            is_save_wanted: is_true(&answer, "save_wanted"),
             why_not: get(&answer, "why_not").and_then(text),
             form: Form {
                 ends_in_break: is_true(&answer, "eol") && integer(&answer, "line_count") != Some(0),

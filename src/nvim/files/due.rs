@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::hunks::Written;
 use super::buffer::Form;
+use super::hunks::Written;
 use super::write::{Edited, Offer, Request};
 use super::{Files, PATIENCE, Trouble, read_disk, takeover};
 use crate::changes::merge::merge_texts;
@@ -104,8 +104,7 @@ impl Files {
             }
         };
         let is_on_disk = read_disk(path).await.is_ok_and(|disk| loaded.form.to_lines(&disk) == text);
-        // A save that the user wanted meanwhile was stopped.
-        let save = !loaded.modified || is_on_disk || loaded.is_save_wanted || self.save_dirty();
+        let save = !loaded.modified || is_on_disk || self.save_dirty();
         let write = Written { now: &current, before: &current, after: &text, is_new: false, is_on_disk: false };
         let hunks = self.hunks_after(path, follow.chat, &write, deadline).await?;
         let request = Request {
@@ -114,6 +113,7 @@ impl Files {
             save,
             file: None,
             hunks: Some(hunks),
+            catches_up: true,
         };
         match self.edit(path, &loaded, request).await? {
             Edited::Done { .. } => {

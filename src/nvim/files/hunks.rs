@@ -273,8 +273,13 @@ impl Files {
                 }
                 Err(_) => Handover { first: bytes_of(bytes), ..pending.gone(bytes).handover(chat) },
             };
-            let arguments =
-                vec![shown(path), handover.version.into(), handover.facts.clone(), handover.first.clone(), false.into()];
+            let arguments = vec![
+                shown(path),
+                handover.version.into(),
+                handover.facts.clone(),
+                handover.first.clone(),
+                false.into(),
+            ];
             self.ask_module(CHANGES, "put", arguments, deadline).await.map(drop)
         };
         if let Err(trouble) = told.await {

@@ -15,8 +15,8 @@ use crate::checkpoint::history::{self, Chapter, Restored, Was};
 use crate::checkpoint::look;
 use crate::core::effect::UndoJob;
 use crate::core::event::UndoReport;
-use crate::nvim::hand;
 use crate::nvim::files::buffer::Loaded;
+use crate::nvim::hand;
 
 /// What became of one file of an undo.
 enum Fate {

@@ -174,7 +174,7 @@ impl Files {
                 (Some(new), false) => (new.to_owned(), Adopted::There),
                 (Some(theirs), true) => {
                     let ours = as_saved(&loaded.form, &current);
-                    match self.merged(news, is_agents, &ours, theirs) {
+                    match Self::merged(news, is_agents, &ours, theirs) {
                         Ok(merged) if merged == theirs => (merged, Adopted::There),
                         Ok(merged) => (merged, Adopted::Merged),
                         Err(row) => {
@@ -218,7 +218,7 @@ impl Files {
     }
 
     /// What comes of the user's text and the agent's, or the row of the user's that is in the way.
-    fn merged(&self, news: &News, is_agents: bool, ours: &str, theirs: &str) -> Result<String, usize> {
+    fn merged(news: &News, is_agents: bool, ours: &str, theirs: &str) -> Result<String, usize> {
         let base = news.base.as_ref().filter(|_| is_agents).and_then(as_text).ok_or(0_usize)?;
         let first = |conflicts: Conflicts| conflicts.0.first().map_or(0, |conflict| conflict.ours.start);
         merge_lines(base, ours, theirs).map_err(first)

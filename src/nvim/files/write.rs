@@ -33,6 +33,8 @@ pub(super) struct Request {
     pub(super) file: Option<disk::Replacement>,
     /// The table of hunks that holds then.
     pub(super) hunks: Option<Handover>,
+    /// Whether this brings in what the file got ahead of the buffer by.
+    pub(super) catches_up: bool,
 }
 
 /// A version that is in the file on disk, and not in its buffer: the user has to decide.
@@ -186,13 +188,14 @@ impl Files {
             save: file.is_none(),
             file,
             hunks: Some(hunks),
+            catches_up: false,
         };
         self.edit(path, loaded, request).await
     }
 
     /// Edits and saves. However long that takes (a formatter of the user's runs on save), it is waited for.
     pub(super) async fn edit(&self, path: &Path, loaded: &Loaded, request: Request) -> Result<Edited, Trouble> {
-        let Request { edits, eol, save, file, hunks } = request;
+        let Request { edits, eol, save, file, hunks, catches_up } = request;
         let place = |number: usize| Value::from(number);
         let edits = edits
             .into_iter()
@@ -208,8 +211,13 @@ impl Files {
             wire::map([("path", shown(file.path())), ("temporary", temporary)])
         });
         let changes = hunks.as_ref().map_or(Value::Nil, |hunks| hunks.option(path));
-        let options =
-            wire::map([("save", save.into()), ("eol", eol.into()), ("file", file_option), ("changes", changes)]);
+        let options = wire::map([
+            ("save", save.into()),
+            ("eol", eol.into()),
+            ("file", file_option),
+            ("changes", changes),
+            ("catches_up", catches_up.into()),
+        ]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = hand::ask(&self.nvim, MODULE, "file_edit", arguments).await?;
         // Only now: until Neovim has answered it may still take the file's place.
@@ -326,7 +334,8 @@ impl Files {
     /// as theirs.
     async fn claim_save(&self, path: &Path, loaded: &Loaded, hunks: Handover, after: &str) {
         let eol = after.ends_with('\n');
-        let request = Request { edits: Vec::new(), eol, save: false, file: None, hunks: Some(hunks) };
+        let request =
+            Request { edits: Vec::new(), eol, save: false, file: None, hunks: Some(hunks), catches_up: false };
         if let Err(trouble) = self.edit(path, loaded, request).await {
             tracing::warn!(path = %path.display(), %trouble, "what a save changed is not pending");
         }
@@ -357,13 +366,8 @@ impl Files {
             };
             let (piece, more) = rest.split_at(rest.iter().take_while(fits).count());
             let piece = piece.iter().map(|line| Value::from(*line)).collect();
-            let arguments = vec![
-                shown.clone(),
-                Value::Array(piece),
-                is_first.into(),
-                more.is_empty().into(),
-                offer.clone(),
-            ];
+            let arguments =
+                vec![shown.clone(), Value::Array(piece), is_first.into(), more.is_empty().into(), offer.clone()];
             let answer = hand::call(&self.nvim, CONFLICT, "piece", arguments);
             // The agent's answer does not wait for a user who keeps Neovim busy; what is sent arrives in order.
             if let Ok(Ok(Err(error))) = timeout_at(Instant::now() + Duration::from_secs(1), answer).await {
