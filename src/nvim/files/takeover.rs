@@ -113,9 +113,7 @@ impl Files {
             tokio::time::sleep(EMPTY).await;
         }
         let (now, seen, base, is_news) = blocking(move || {
-            // Before it is read, so that it tells of a change meanwhile.
-            let seen = seen(&looked);
-            let now = look(&looked);
+            let (now, seen) = look_closely(&looked);
             // The buffer wrote it.
             if checkpoints.is_own(&looked) {
                 return None;
@@ -358,6 +356,22 @@ pub(super) fn as_text(was: &Was) -> Option<&str> {
 pub(super) fn merge_lines(base: &str, ours: &str, theirs: &str) -> Result<String, Conflicts> {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<&str>>();
     merge(&lines(base), &lines(ours), &lines(theirs)).map(|merged| merged.concat())
+}
+
+/// What a file is, and what tells Lua that it is still the same: both of one moment, if somebody is just writing it.
+fn look_closely(path: &Path) -> (Was, Value) {
+    const TRIES: usize = 5;
+    let mut known = seen(path);
+    for _ in 0..TRIES {
+        let now = look(path);
+        let after = seen(path);
+        if after == known {
+            return (now, known);
+        }
+        known = after;
+    }
+    // Whoever does not come to an end is noticed again.
+    (look(path), Value::Nil)
 }
 
 /// What tells a file from what others make of it, for Lua; nil if there is none.

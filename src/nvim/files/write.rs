@@ -21,6 +21,8 @@ use crate::nvim::{hand, wire};
 const CONFLICT: &str = "agentchat.conflict";
 /// Text per call, in bytes, as in `buffer.rs`.
 const PIECE: usize = 64 * 1024;
+/// What is left of [`PATIENCE`] for Neovim's answers once a user who is busy in the buffer is not waited for any more.
+const ANSWERING: Duration = Duration::from_secs(1);
 
 /// An edit of a buffer.
 pub(super) struct Request {
@@ -110,7 +112,7 @@ impl Files {
                     }
                     Edited::Stale => {}
                     Edited::Busy => {
-                        if !self.wait_until_free(deadline).await {
+                        if !self.wait_until_free(deadline - ANSWERING).await {
                             self.write_ahead(job, path, &loaded, lines, &plan).await?;
                             self.put_refused_away(path);
                             return Ok(loaded.form.to_file(&theirs, true));
