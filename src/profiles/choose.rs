@@ -20,6 +20,8 @@ pub struct Choice {
     pub base_url: Option<String>,
     /// Another key than the profile's.
     pub key: Option<Key>,
+    /// The key is not needed, and servers on this machine are not looked for.
+    pub offline: bool,
 }
 
 /// An endpoint, and the profile that it comes from.
@@ -44,6 +46,7 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
         let (name, profile) = select(config, choice).await?;
         let endpoint = match &choice.key {
             Some(key) => Endpoint { key: Some(key.clone()), ..profile.endpoint_without_key(&name)? },
+            None if choice.offline => profile.endpoint_without_key(&name)?,
             None => profile.endpoint(&name).await?,
         };
         return Ok(Chosen { endpoint, profile });
@@ -57,7 +60,7 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
     let same_server = profile.base_url(&name).is_ok_and(|own| own.host() == url.host());
     let profile = Profile { base_url: Some(url.to_string()), ..profile };
     let mut endpoint = match &choice.key {
-        None if same_server => profile.endpoint(&name).await?,
+        None if same_server && !choice.offline => profile.endpoint(&name).await?,
         _ => profile.endpoint_without_key(&name)?,
     };
     if !same_server {
@@ -65,7 +68,7 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
     }
     if let Some(key) = &choice.key {
         endpoint.key = Some(key.clone());
-    } else if endpoint.key.is_none() && !url.is_loopback() && !same_server {
+    } else if !choice.offline && endpoint.key.is_none() && !url.is_loopback() && !same_server {
         return Err(ProfileError::Key(format!(
             "--base-url requires --api-key: the key of profile {name:?} is not sent to {}",
             url.host()
@@ -91,6 +94,9 @@ async fn select(config: &Config, choice: &Choice) -> Result<(String, Profile), P
     let by_key = KNOWN.iter().find(|known| known.key_env.is_some_and(is_set));
     if let Some(profile) = by_key.and_then(|found| known(found.name)) {
         return Ok((by_key.map_or("", |found| found.name).to_owned(), profile));
+    }
+    if choice.offline {
+        return Err(ProfileError::None);
     }
     find_local().await.into_iter().next().ok_or(ProfileError::None)
 }
