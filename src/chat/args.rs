@@ -1,5 +1,7 @@
 //! The options of `agentchat chat`. What they mean together is checked in [`super::request`].
 
+#![expect(clippy::doc_markdown, reason = "these comments are the help, which has no Markdown")]
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Subcommand};
@@ -127,6 +129,7 @@ pub(crate) struct ToolArgs {
 }
 
 /// Options about the form of the answer.
+#[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {

@@ -40,17 +40,13 @@ pub(crate) fn keep(
     let created_at = response.as_map().get("created_at").and_then(Value::as_f64);
     #[expect(clippy::cast_possible_truncation, reason = "seconds since 1970, which some servers send with a fraction")]
     let created_at = created_at.filter(|at| *at > 0.0).map_or_else(now, |at| at as i64);
-    let mut output = response.as_map().clone();
-    if let Some(id) = previous_id {
-        output.insert("previous_response_id".to_owned(), id.into());
-    }
     store.keep_response(&NewResponse {
         id: response.id().to_owned(),
         endpoint: endpoint.to_owned(),
         previous_id: previous_id.map(str::to_owned),
         created_at,
         input: Value::from(input.to_vec()).to_string(),
-        output: Value::Object(output).to_string(),
+        output: Value::Object(response.as_map().clone()).to_string(),
         expires_at,
     })
 }
@@ -135,7 +131,7 @@ pub(crate) fn as_input(items: Vec<Value>) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    fn response(id: &str, output: Value) -> Response {
+    fn response(id: &str, output: &Value) -> Response {
         Response::from_json(json!({"id": id, "status": "completed", "created_at": 1.5, "output": output})).unwrap()
     }
 
@@ -144,9 +140,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         let call = json!([{"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "{}"}]);
-        keep(&mut store, "e", None, &[json!({"role": "user", "content": "hi"})], &response("r1", call), None).unwrap();
+        keep(&mut store, "e", None, &[json!({"role": "user", "content": "hi"})], &response("r1", &call), None).unwrap();
         let output = json!({"type": "function_call_output", "call_id": "c", "output": "1"});
-        keep(&mut store, "e", Some("r1"), &[output], &response("r2", json!([{"type": "message", "id": "m"}])), None)
+        keep(&mut store, "e", Some("r1"), &[output], &response("r2", &json!([{"type": "message", "id": "m"}])), None)
             .unwrap();
 
         let ids = |items: Option<Vec<Value>>| -> Vec<String> {
@@ -156,7 +152,7 @@ mod tests {
         assert_eq!(ids(input_of(&store, "r2").unwrap()), ["in_r1_1", "fc", "in_r2_1"]);
         assert_eq!(conversation(&store, "r3").unwrap(), None);
         let kept = store.response("r2").unwrap().unwrap();
-        assert_eq!(response_of(&kept).unwrap().text_field("previous_response_id"), Some("r1"));
+        assert_eq!(response_of(&kept).unwrap().id(), "r2");
     }
 
     #[test]

@@ -145,7 +145,9 @@ async fn try_ask(args: ChatArgs) -> Result<(), Failure> {
     let client = client(endpoint)?;
     let model = model(&args, &profile, &client, dry_run).await?;
     let (request, tools, warnings) = checked.for_endpoint(&args, &profile, model)?;
-    warnings.iter().for_each(|warning| output::warn(warning));
+    for warning in &warnings {
+        output::warn(warning);
+    }
 
     let capabilities = profile.dialect.capabilities();
     let mut items = checked.outputs.clone();

@@ -43,6 +43,7 @@ pub(crate) struct Flat<'response> {
     text_format: Option<&'response Value>,
 }
 
+#[expect(clippy::struct_field_names, reason = "the names are those of the result")]
 #[derive(Debug, Serialize)]
 struct FlatUsage {
     prompt_tokens: u64,

@@ -1,5 +1,7 @@
 //! `agentchat profile`.
 
+#![expect(clippy::doc_markdown, reason = "some comments are the help, which has no Markdown")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;

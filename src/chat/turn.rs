@@ -337,10 +337,14 @@ impl Keeper {
         })
     }
 
-    /// Keeps a response, if that is wanted, and gives it back, with an id if the endpoint gave it none.
-    fn keep(&mut self, asked: &Asked, response: Response) -> Response {
-        let response =
-            if response.id().is_empty() { response.with_field("id", kept::new_id().into()) } else { response };
+    /// Keeps a response, if that is wanted, and gives it back with what the endpoint left out: an id, and what it continues.
+    fn keep(&mut self, asked: &Asked, mut response: Response) -> Response {
+        if response.id().is_empty() {
+            response = response.with_field("id", kept::new_id().into());
+        }
+        if let Some(id) = asked.previous.as_deref().filter(|_| response.text_field("previous_response_id").is_none()) {
+            response = response.with_field("previous_response_id", id.into());
+        }
         if !self.enabled {
             return response;
         }

@@ -55,7 +55,7 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
         .map_err(|error| ProfileError::Invalid { name: "--base-url".to_owned(), reason: error.to_string() })?;
     let (name, profile) = match named(config, choice) {
         Some(name) => (name.clone(), config.profile(&name)?),
-        None => by_host(&url),
+        None => by_host(config, &url),
     };
     let same_server = profile.base_url(&name).is_ok_and(|own| own.host() == url.host());
     let profile = Profile { base_url: Some(url.to_string()), ..profile };
@@ -101,8 +101,14 @@ async fn select(config: &Config, choice: &Choice) -> Result<(String, Profile), P
     find_local().await.into_iter().next().ok_or(ProfileError::None)
 }
 
-/// A profile for a URL of which nothing else is known: that of the known server at this host and port, else a generic one.
-fn by_host(url: &BaseUrl) -> (String, Profile) {
+/// A profile for a URL of which nothing else is known: that of the file or the known server at this host and port, else a
+/// generic one.
+fn by_host(config: &Config, url: &BaseUrl) -> (String, Profile) {
+    let configured =
+        config.profiles.iter().find(|(name, profile)| profile.base_url(name).is_ok_and(|own| own.host() == url.host()));
+    if let Some((name, profile)) = configured {
+        return (name.clone(), profile.clone());
+    }
     let same =
         |name: &str| known(name).is_some_and(|profile| profile.base_url(name).is_ok_and(|own| same_server(&own, url)));
     match KNOWN.iter().find(|candidate| same(candidate.name)) {

@@ -97,7 +97,8 @@ fn text_comes_while_it_is_said() {
     let begun = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"first \"}\n\n";
     let rest = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"last\"}\n\ndata: {\"type\":\"response.completed\"}\n\n";
     server.answer(Answer::raw([begun, rest]).gate_at(begun.len()));
-    let mut child = User::of(&server, Kind::OpenAi).command(&["chat", "hi", "--stream"]).spawn().unwrap();
+    let user = User::of(&server, Kind::OpenAi);
+    let mut child = user.command(&["chat", "hi", "--stream"]).spawn().unwrap();
     let mut seen = [0; 16];
     child.stdout.as_mut().unwrap().read_exact(&mut seen).unwrap();
     assert_eq!(&seen, b"Response:\nfirst ");
@@ -109,7 +110,7 @@ fn text_comes_while_it_is_said() {
 #[test]
 fn a_reader_that_has_enough_is_no_failure() {
     let server = Server::start(Kind::OpenAi);
-    server.answer(Answer::new().text(&"many words ".repeat(100_000)));
+    server.answer(Answer::new().text(&"many words ".repeat(100_000)).pieces(1000));
     let user = User::of(&server, Kind::OpenAi);
     let mut child = user.command(&["chat", "hi", "--stream"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

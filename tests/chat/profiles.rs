@@ -38,13 +38,13 @@ fn a_profile_is_added_listed_tried_and_used() {
     let list = user.run(&["profile", "list", "--json"]).json();
     let work = list["profiles"].as_array().unwrap().iter().find(|row| row["name"] == "work").unwrap().clone();
     assert_eq!((&work["default"], &work["base_url"], &work["model"]), (&json!(true), &json!(url), &json!("m")));
-    let text = user.run(&["profile", "list"]);
-    assert!(text.text().contains("work (default)") && text.text().contains("ark"), "{text:#?}");
+    let shown = user.run(&["profile", "list"]);
+    assert!(shown.text().contains("work (default)") && shown.text().contains("ark"), "{shown:#?}");
 
     server.answer(Answer::new().text("ready"));
-    let test = user.run(&["profile", "test", "work"]);
-    assert!(test.text().contains("models    m\n") && test.text().contains("\"ready\" from m"), "{test:#?}");
-    assert!(!format!("{test:?}").contains("key-of-the"), "{test:#?}");
+    let tried = user.run(&["profile", "test", "work"]);
+    assert!(tried.text().contains("models    m\n") && tried.text().contains("\"ready\" from m"), "{tried:#?}");
+    assert!(!format!("{tried:?}").contains("key-of-the"), "{tried:#?}");
 
     server.answer(Answer::new().text("Hello"));
     assert_eq!(user.chat(&["hi"]).json()["content"], "Hello");
@@ -129,7 +129,7 @@ fn a_proxy_is_asked_for_others_but_not_for_this_machine() {
     };
     assert_eq!(ask(&[]).json()["content"], "local");
     assert_eq!(proxy.requests().len(), 0);
-    let outcome = ask(&["--base-url", "http://models.invalid/v1", "--api-key", "k"]);
+    let outcome = ask(&["--base-url", "http://models.invalid/v1", "--api-key", "k", "--model", "m"]);
     assert!(outcome.stderr.contains("warn: the key goes to http://models.invalid without encryption"), "{outcome:#?}");
     assert_eq!(proxy.requests()[0].path, "http://models.invalid/v1/responses");
 }
