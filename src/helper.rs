@@ -221,6 +221,7 @@ impl Owner {
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::FileSaved(path) => self.saved_by_user(path),
             FromLua::FileFree(_) => self.files.freed(),
+            FromLua::MirrorGone(buf) => self.files.mirror_gone(buf),
         }
     }
 

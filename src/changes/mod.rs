@@ -49,15 +49,19 @@ impl Author {
 /// The lines of a text, and whether a newline is at its end. An empty text is one empty line without a newline.
 pub fn lines(text: &str) -> (Vec<&str>, bool) {
     let without = text.strip_suffix('\n');
-    let text = without.unwrap_or(text);
+    (rows(without.unwrap_or(text)), without.is_some())
+}
+
+/// What is between the line breaks of a text.
+pub fn rows(text: &str) -> Vec<&str> {
     // Several times as fast as `split`, which counts with files of 50,000 lines.
     let breaks = memchr::memchr_iter(b'\n', text.as_bytes());
-    let mut lines = Vec::with_capacity(breaks.clone().count() + 1);
+    let mut rows = Vec::with_capacity(breaks.clone().count() + 1);
     let mut start = 0;
     for end in breaks {
-        lines.push(&text[start..end]);
+        rows.push(&text[start..end]);
         start = end + 1;
     }
-    lines.push(&text[start..]);
-    (lines, without.is_some())
+    rows.push(&text[start..]);
+    rows
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::changes::{Change, changes};
+use crate::changes::{Change, changes, rows};
 use crate::core::effect::ReadRange;
 
 /// One replacement in a buffer, as `nvim_buf_set_text` takes it: rows and columns 0-based, columns in bytes, the end
@@ -64,7 +64,7 @@ pub fn as_read(text: &str) -> Cow<'_, str> {
 
 /// The lines of a text as Neovim's buffer holds them: the last line break ends the last line.
 fn buffer_lines(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.split('\n').collect();
+    let mut lines = rows(text);
     if lines.len() > 1 && lines.last() == Some(&"") {
         lines.pop();
     }

@@ -7,6 +7,7 @@
 mod buffer;
 mod due;
 mod hunks;
+mod mirror;
 mod order;
 mod plan;
 mod seen;
@@ -32,6 +33,7 @@ use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
 use crate::files::{disk, edits, paths};
 use due::Due;
+use mirror::Mirrors;
 use order::{Order, Place};
 use seen::Seen;
 
@@ -55,6 +57,7 @@ struct Shared {
     /// What files were before the disk got ahead of buffers with unsaved changes.
     behind: Mutex<HashMap<PathBuf, crate::checkpoint::history::Was>>,
     due: Due,
+    mirrors: Mirrors,
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
@@ -161,6 +164,7 @@ impl Files {
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
         self.shared.seen.remember(&job.session, &path, &current.text, current.is_of_disk);
+        self.mirror_ahead(path);
         answer
     }
 
