@@ -1,6 +1,6 @@
 //! Permission requests: the agent's own, and ours for what an agent does without asking.
 
-use super::effect::{Effect, FileJob, ReadRange, Show, UserEvent};
+use super::effect::{Effect, FileJob, ReadRange, Show, TerminalJob, UserEvent};
 use super::ids::{ChatId, OpenId, TurnId};
 use super::message::{PermissionOption, Reply, RpcError};
 use super::state::State;
@@ -27,6 +27,8 @@ enum Subject {
     Tool(String),
     /// A file outside of the project, asked by us. The call describes it; the job is what happens if it is allowed.
     Gate { described: Box<ToolCall>, job: FileJob },
+    /// A command that the agent did not ask about, or not about this one.
+    Command { described: Box<ToolCall>, job: Box<TerminalJob> },
 }
 
 /// A file operation and what it needs.
@@ -101,7 +103,19 @@ impl State {
         self.show_permission(Permission { request, chat, turn, subject, options });
     }
 
-    fn turn_of(&self, chat: ChatId) -> Option<TurnId> {
+    /// We ask the user: the agent wants to run a command.
+    pub(super) fn ask_command(&mut self, described: ToolCall, job: TerminalJob) {
+        let option =
+            |id: &str, name: &str, kind: &str| PermissionOption { id: id.into(), name: name.into(), kind: kind.into() };
+        let options =
+            vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
+        let (request, chat) = (job.request, job.chat);
+        let turn = self.turn_of(chat);
+        let subject = Subject::Command { described: Box::new(described), job: Box::new(job) };
+        self.show_permission(Permission { request, chat, turn, subject, options });
+    }
+
+    pub(super) fn turn_of(&self, chat: ChatId) -> Option<TurnId> {
         Some(self.chats.get(&chat)?.turn.as_ref()?.id)
     }
 
@@ -128,7 +142,17 @@ impl State {
         let title = self.subject_title(&permission);
         self.note(chat, Severity::Info, format!("{}: {title}", chosen.name));
         match permission.subject {
-            Subject::Tool(_) => self.reply(request, Reply::Selected(chosen.id)),
+            Subject::Tool(id) => {
+                if chosen.kind.starts_with("allow") {
+                    self.allow_command_of(chat, &id);
+                }
+                self.reply(request, Reply::Selected(chosen.id));
+            }
+            Subject::Command { job, .. } if chosen.id == GATE_ALLOW => self.start_terminal(*job),
+            Subject::Command { .. } => {
+                let error = RpcError::new(RpcError::INVALID_PARAMS, "The user did not allow this command");
+                self.reply(request, Reply::Error(error));
+            }
             Subject::Gate { job, .. } if chosen.id == GATE_ALLOW => self.start_file_work(job),
             Subject::Gate { .. } => self.reply(request, Reply::Error(refused())),
         }
@@ -140,7 +164,7 @@ impl State {
         self.described(permission).map(|tool| tool.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(
             || match &permission.subject {
                 Subject::Tool(id) => id.clone(),
-                Subject::Gate { described, .. } => described.title.clone(),
+                Subject::Gate { described, .. } | Subject::Command { described, .. } => described.title.clone(),
             },
         )
     }
@@ -148,7 +172,7 @@ impl State {
     fn described<'a>(&'a self, permission: &'a Permission) -> Option<&'a ToolCall> {
         match &permission.subject {
             Subject::Tool(id) => self.chats.get(&permission.chat)?.transcript.tool(id),
-            Subject::Gate { described, .. } => Some(described),
+            Subject::Gate { described, .. } | Subject::Command { described, .. } => Some(described),
         }
     }
 
@@ -193,6 +217,10 @@ impl State {
                         Subject::Gate { .. } => Reply::Error(RpcError::new(
                             RpcError::CANCELLED,
                             "The user is not asked about that file any more",
+                        )),
+                        Subject::Command { .. } => Reply::Error(RpcError::new(
+                            RpcError::CANCELLED,
+                            "The user is not asked about that command any more",
                         )),
                     },
                 );

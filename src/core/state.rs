@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use super::attribution::Doings;
+use super::command_gate::AllowedCommands;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
 use super::follow::Follow;
@@ -15,6 +16,7 @@ use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
 use super::summary::TurnRecord;
+use super::terminals::Terminals;
 use super::transcript::Transcript;
 
 /// Everything the core knows. One owner, no locks.
@@ -27,6 +29,8 @@ pub struct State {
     pub(super) permissions: Vec<Permission>,
     /// File operations under way, with what is needed to do them again once the user allowed it.
     pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
+    pub(super) terminals: Terminals,
+    pub(super) allowed_commands: AllowedCommands,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
     touched: BTreeSet<ChatId>,
@@ -156,6 +160,8 @@ impl State {
             open: OpenRequests::default(),
             permissions: Vec::new(),
             file_work: BTreeMap::new(),
+            terminals: Terminals::default(),
+            allowed_commands: AllowedCommands::default(),
             now: Millis::default(),
             effects: Vec::new(),
             touched: BTreeSet::new(),

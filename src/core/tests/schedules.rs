@@ -126,6 +126,10 @@ impl Outside {
                         .collect();
                 }
                 Effect::Stop(_)
+                | Effect::StartTerminal(_)
+                | Effect::ReadTerminal(..)
+                | Effect::KillTerminal(_)
+                | Effect::ReleaseTerminal(_)
                 | Effect::Notify(..)
                 | Effect::Transcript(..)
                 | Effect::Show(_)
