@@ -149,7 +149,9 @@ def _by_hand(setup: Setup) -> dict[str, list[float]]:
     with _neovim(setup, plugin=False) as nvim:
         found: dict[str, list[float]] = {"nvim_buf_set_text": [], ":silent write": []}
         for number in range(WRITES):
-            edit, save = nvim.lua("return bench.edits.by_hand(...)", row_of(number), f" // {number}")
+            row = row_of(number)
+            col = len(nvim.call("nvim_buf_get_lines", 0, row, row + 1, True)[0])
+            edit, save = nvim.lua("return bench.edits.by_hand(...)", row, col, f" // {number}")
             found["nvim_buf_set_text"].append(edit / 1e9)
             found[":silent write"].append(save / 1e9)
         return found
