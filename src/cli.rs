@@ -1,9 +1,11 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -11,7 +13,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::chat::args::{ChatArgs, EXAMPLES, StoredCommand};
 use crate::chat::profiles::ProfileCommand;
 use crate::process::guard;
-use crate::{chat, helper, logging, tour};
+use crate::{changes, chat, helper, logging, tour};
 
 /// A coding agent in your Neovim. The plugin starts this program by itself; `agentchat agent` can be used from any
 /// editor that speaks the Agent Client Protocol.
@@ -66,6 +68,9 @@ enum Action {
         /// Where to write all pages
         folder: Option<PathBuf>,
     },
+    /// Print how many nanoseconds it took from two files to hunks, and how many there are (`make bench`)
+    #[command(hide = true)]
+    Hunks { old: PathBuf, new: PathBuf },
 }
 
 /// Runs the program with the arguments of this process.
@@ -93,6 +98,7 @@ pub fn main() -> ExitCode {
             let mut text = Vec::new();
             finish(clap_mangen::Man::new(Cli::command()).render(&mut text).and_then(|()| print(&text)))
         }
+        Action::Hunks { old, new } => finish(time_to_hunks(&old, &new)),
     }
 }
 
@@ -124,6 +130,14 @@ fn run_to_exit_code(future: impl Future<Output = ExitCode>) -> ExitCode {
         Ok(())
     });
     if run.is_err() { finish(run) } else { code }
+}
+
+/// Times the code that runs when an agent writes, for the bench that has git beside it.
+fn time_to_hunks(old: &Path, new: &Path) -> io::Result<()> {
+    let start = Instant::now();
+    let (old, new) = (fs::read_to_string(old)?, fs::read_to_string(new)?);
+    let hunks = changes::between(&changes::lines(&old).0, &changes::lines(&new).0, 1);
+    writeln!(io::stdout(), "{} {}", start.elapsed().as_nanos(), hunks.len())
 }
 
 /// Becomes the guard, with this same program as the helper below it.

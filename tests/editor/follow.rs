@@ -175,7 +175,7 @@ fn lines_are_clamped_and_what_is_no_text_is_not_shown() {
             setup
                 .file("sub/x.txt", lines("x", 9))
                 .file("binary", b"\x7fELF\0\0\0")
-                .file("huge.txt", lines("huge", 900_000))
+                .file("huge.txt", lines("huge", 4_000_000))
         },
         [
             at("t1", "a.txt", 0),
@@ -193,7 +193,7 @@ fn lines_are_clamped_and_what_is_no_text_is_not_shown() {
             odd("t9", ""),
             at("t10", "a.txt", 300),
             gate("5"),
-            at("t11", "huge.txt", 899_999),
+            at("t11", "huge.txt", 3_999_999),
         ],
     );
     agent.open_gate("go");
@@ -208,7 +208,7 @@ fn lines_are_clamped_and_what_is_no_text_is_not_shown() {
     wait_shown(&editor, "a.txt", 300);
     let before = editor.messages();
     agent.open_gate("5");
-    wait_shown(&editor, "huge.txt", 899_999);
+    wait_shown(&editor, "huge.txt", 3_999_999);
     let heavy = "local b = vim.api.nvim_win_get_buf(_G.code) return { vim.bo[b].syntax, vim.bo[b].filetype, vim.bo[b].swapfile }";
     assert_eq!(editor.lua(heavy, json!([])), json!(["", "", false]));
     assert_eq!(editor.messages(), before, "nothing to say");
