@@ -254,6 +254,9 @@ impl Turns {
             let run = tokio::select! {
                 run = runner.run(call) => run?,
                 () = self.setting.interrupt.wait() => {
+                    if runner.is_asking() {
+                        output::say("");
+                    }
                     return Err(Failure::cancelled().hint(format!("the call of {} was stopped; the response before it is {}", call.name, response.id())));
                 }
             };
