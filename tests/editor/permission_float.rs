@@ -73,14 +73,19 @@ fn a_heredoc_of_a_thousand_lines_scrolls_and_its_keys_stay_in_view() {
         let window = wait_float(&editor);
         assert!(window.height + 2 <= u64::from(size.1) * 3 / 4, "{size:?}: not all of the screen: {screen}");
         enter_float(&editor);
-        for (keys, seen) in [("<C-d>", "text"), ("G", ""), ("gg", "Run it"), ("/text 500<CR>zt", "text 500")] {
+        for (keys, seen) in [
+            ("<C-d>", "text"),
+            ("G", ""),
+            ("gg", "Run it"),
+            ("/text 500<CR>zt", "text 500"),
+            ("/text 1000<CR>", "text 1000"),
+        ] {
             editor.input(keys);
             editor.wait_screen(seen);
             for key in ["y ", "2 ", "n ", "4 "] {
                 wait_border(&editor, key);
             }
         }
-        editor.wait_screen("text 1000");
         wait_grace(&editor);
         editor.input("n");
         assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("reject_once"), "{size:?}");
