@@ -201,6 +201,20 @@ fn the_users_own_mapping_answers() {
 }
 
 #[test]
+fn a_mapping_answers_in_the_middle_of_a_word() {
+    let init = "vim.keymap.set('i', '<M-y>', '<Plug>(agentchat-allow)')";
+    let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new().init(init));
+    wait_readable(&editor, "Run it");
+    enter_code(&editor);
+    editor.input("ibegin");
+    wait_border(&editor, " <M-y> allow ");
+    editor.input("<M-y>ning");
+    assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
+    editor.wait_screen("beginning");
+    assert_eq!(editor.screen().mode(), "insert");
+}
+
+#[test]
 fn what_is_remembered_takes_two_presses_and_is_said_before() {
     let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
     amend(&editor, "request.options[2].rule = 'allow execute `cargo test`'");
