@@ -126,7 +126,8 @@ fn speaker(kind: &str) -> Option<Speaker> {
     })
 }
 
-fn any_update(value: &Value) -> Update {
+/// Decodes the inside of a `session/update`.
+pub fn any_update(value: &Value) -> Update {
     let name = text(value, "sessionUpdate").unwrap_or_default();
     let known = match name.as_str() {
         "tool_call" => patch(value).map(|patch| Update::Tool { patch, is_new: true }),

@@ -7,13 +7,13 @@ use super::attribution::Author;
 use super::config::AgentSpec;
 use super::event::TimerKey;
 use super::follow::{Visit, Whereabouts};
-use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TerminalId};
+use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, SessionKey, TerminalId};
 use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalWanted};
 use super::permission::PermissionView;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
-use super::transcript::Change;
+use super::transcript::{Change, EntryIndex};
 
 /// One thing to be done by an edge.
 #[derive(Debug)]
@@ -73,10 +73,27 @@ pub enum Effect {
     Transcript(ChatId, Change),
     /// Something else to show.
     Show(Show),
+    /// A session of this chat begins: what is said in it is kept from now on, until that of the next one is.
+    Keep(ChatId, Keep),
     /// A session is left for good.
     ForgetSession(ConnId, SessionId),
     /// A chat is no more.
     Forget(ChatId),
+}
+
+/// A session of which everything is kept that is said in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    /// The agent's name.
+    pub agent: String,
+    /// The agent's id for it.
+    pub session: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// The first entry of the transcript that belongs to it.
+    pub from: EntryIndex,
+    /// The kept session that it continues, and which is among these entries.
+    pub replaces: Option<SessionKey>,
 }
 
 /// A file operation on behalf of an agent.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::config::duration_text;
-use super::effect::{Effect, MessageLevel, Show, UserEvent};
+use super::effect::{Effect, Keep, MessageLevel, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentNotice, Choices, Reply, RpcError, Update};
@@ -80,7 +80,15 @@ impl State {
             chat.transcript.begin_session();
             chat.tokens = 0;
             let root = chat.cwd.clone();
+            let keep = Keep {
+                agent: chat.agent.clone(),
+                session: session.clone(),
+                title: None,
+                from: chat.transcript.session_start(),
+                replaces: None,
+            };
             self.effects.push(Effect::Survey(root));
+            self.effects.push(Effect::Keep(id, keep));
         }
         self.touch(id);
         self.emit(Show::Commands(id, Vec::new()));

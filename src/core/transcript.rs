@@ -103,6 +103,17 @@ pub enum Speaker {
     Thought,
 }
 
+impl Speaker {
+    /// A message of theirs.
+    pub const fn entry(self, text: GrowingText) -> Entry {
+        match self {
+            Self::User => Entry::User(text),
+            Self::Agent => Entry::Agent(text),
+            Self::Thought => Entry::Thought(text),
+        }
+    }
+}
+
 /// All entries of one chat.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
@@ -157,11 +168,7 @@ impl Transcript {
         let Some(index) = index else {
             let mut first = GrowingText::default();
             first.push_str(text);
-            let change = self.add(match speaker {
-                Speaker::User => Entry::User(first),
-                Speaker::Agent => Entry::Agent(first),
-                Speaker::Thought => Entry::Thought(first),
-            });
+            let change = self.add(speaker.entry(first));
             self.remember_message(speaker, message_id, self.entries.len() - 1);
             return Some(change);
         };
@@ -258,6 +265,11 @@ impl Transcript {
         self.tools.clear();
         self.last_message = None;
         self.session_start = self.entries.len();
+    }
+
+    /// The first entry of the session.
+    pub const fn session_start(&self) -> EntryIndex {
+        self.session_start
     }
 
     /// Whether anything was said or done in the session.

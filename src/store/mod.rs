@@ -12,10 +12,12 @@
 
 mod answers;
 mod handle;
+mod kept;
 mod migrations;
 mod open;
 mod redact;
 mod responses;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +29,9 @@ use rusqlite::{Connection, ErrorCode};
 
 pub use answers::{Action, Answer, AnswerId, NewAnswer};
 pub use handle::Handle;
+pub use kept::Piece;
 pub use responses::{KeptResponse, NewResponse};
+pub use sessions::{About, Batch, KeptSession, SessionEvent, SessionRow, Which};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "store.db";
@@ -57,11 +61,16 @@ pub struct Limits {
     pub answers: u32,
     /// Bytes of kept responses, with what was asked.
     pub response_bytes: u64,
+    /// Bytes of what was said in one session.
+    pub session_bytes: u64,
+    /// The same of all sessions together.
+    pub sessions_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { answers: 10_000, response_bytes: 64 * 1024 * 1024 }
+        const MIB: u64 = 1024 * 1024;
+        Self { answers: 10_000, response_bytes: 64 * MIB, session_bytes: 32 * MIB, sessions_bytes: 256 * MIB }
     }
 }
 
