@@ -228,9 +228,9 @@ impl Owner {
     fn lua(&mut self, message: FromLua) {
         match message {
             FromLua::Hello(hello) => self.hello(hello),
-            FromLua::Action(UserAction::Open { chat, agent, cwd }) => {
+            FromLua::Action(UserAction::Open { chat, agent, cwd, known }) => {
                 self.frames.open(chat, cwd.clone());
-                self.happen(Event::User(UserAction::Open { chat, agent, cwd }));
+                self.happen(Event::User(UserAction::Open { chat, agent, cwd, known }));
             }
             FromLua::Action(action) => {
                 if matches!(action, UserAction::Close(_)) {
@@ -397,7 +397,9 @@ impl Owner {
                     self.frames.note(chat, change, transcript);
                 }
             }
-            Effect::Keep(chat, keep) => self.begin_record(chat, keep),
+            Effect::Keep(..) | Effect::Recall(..) | Effect::ForgetKept { .. } | Effect::Listed { .. } => {
+                self.carry_out_in_store(effect);
+            }
             Effect::Show(show) => {
                 self.note_shown(&show);
                 let core = self.core.as_ref();
