@@ -264,6 +264,10 @@ impl Owner {
 
     /// Writes a transcript to a file and tells the user how it went.
     fn export(&mut self, chat: ChatId, wanted: Export) {
+        if wanted.path.extension().is_some_and(|extension| extension == "jsonl") {
+            self.export_lines(chat, wanted);
+            return;
+        }
         let Some(core) = &self.core else { return };
         let (Some(transcript), Some(cwd)) = (core.transcript(chat), core.cwd(chat)) else { return };
         let text = export::markdown(&wanted.title, transcript, cwd);

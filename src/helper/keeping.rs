@@ -4,10 +4,11 @@ use std::path::Path;
 
 use rmpv::Value;
 
-use super::{Finished, HAND, Owner};
+use super::{Finished, HAND, Owner, export_to};
 use crate::core::effect::{Effect, Keep, MessageLevel, SessionInfo, Show, UserEvent};
 use crate::core::event::{Event, KnownSession, Recalled};
 use crate::core::ids::{ChatId, QuestionId, SessionId, SessionKey};
+use crate::nvim::incoming::Export;
 use crate::nvim::{hand, sessions};
 use crate::store::{self, KeptSession, Which};
 
@@ -63,6 +64,24 @@ impl Owner {
             });
             // The owner is gone only when the helper ends.
             let _ = finish.send(Finished::Work(Event::Recalled(chat, recalled)));
+        });
+    }
+
+    /// Writes what is kept of a chat's session to a file, as lines of JSON.
+    pub(super) fn export_lines(&mut self, chat: ChatId, wanted: Export) {
+        self.keep_records(true);
+        let (store, key, finish) = (self.store.clone(), self.records.key(chat), self.finish.clone());
+        tokio::spawn(async move {
+            let lines = match store.zip(key) {
+                Some((store, key)) => store.with(move |store| store.session_lines(key)).await,
+                None => Ok(Vec::new()),
+            };
+            let (level, text) = match lines {
+                Ok(lines) => export_to(&wanted, lines.into_iter().map(|line| line + "\n").collect()).await,
+                Err(error) => (MessageLevel::Error, error.to_string()),
+            };
+            // The owner is gone only when the helper ends.
+            let _ = finish.send(Finished::Told(level, text));
         });
     }
 

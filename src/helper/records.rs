@@ -79,6 +79,11 @@ impl Records {
         }
     }
 
+    /// The kept session of a chat.
+    pub(super) fn key(&self, chat: ChatId) -> Option<SessionKey> {
+        self.chats.get(&chat).map(|record| record.key)
+    }
+
     /// Something changed in a transcript.
     pub(super) fn note(&mut self, chat: ChatId, change: Change, now: Millis) {
         let (Change::Added(entry) | Change::Grew(entry) | Change::Replaced(entry)) = change;

@@ -78,7 +78,7 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder, or the file in it, cannot be made or opened.
-    #[error("{} cannot be opened ({reason}): check its permissions; until then nothing is remembered", path.display())]
+    #[error("nothing is remembered, since the store cannot be opened ({reason}): check {}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -86,11 +86,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A newer version of the plugin has been here.
-    #[error(
-        "{} is of a newer agentchat (format {found}, this one knows {known}): update agentchat; until then nothing is \
-         remembered",
-        path.display()
-    )]
+    #[error("update agentchat: its store is of a newer version ({found}, not {known}); nothing is remembered")]
     Newer {
         /// The file.
         path: PathBuf,
@@ -100,7 +96,7 @@ pub enum StoreError {
         known: u32,
     },
     /// There is no room on the disk.
-    #[error("the disk is full: free some space; until then nothing is remembered")]
+    #[error("nothing is remembered, since the disk is full: free some space")]
     Full,
     /// Another Neovim was writing for longer than we wait.
     #[error("the store was busy for too long: try again")]
@@ -109,7 +105,7 @@ pub enum StoreError {
     #[error("this is not remembered, since it contains what looks like a secret")]
     Secret,
     /// The file is damaged; the next time that it is opened, it is set aside.
-    #[error("{} is damaged: it is set aside when Neovim is started again, and a new one is begun", .0.display())]
+    #[error("the store is damaged: start Neovim again, then it is set aside and begins anew ({})", .0.display())]
     Damaged(PathBuf),
     /// The store could not be opened, and why, or its thread has ended.
     #[error("{0}")]
@@ -149,11 +145,7 @@ impl Store {
     /// What the user should know about how the file was opened: that a damaged one was set aside, and where it is.
     pub fn notice(&self) -> Option<String> {
         let aside = self.set_aside.as_ref()?;
-        let path = self.path.display();
-        Some(format!(
-            "{path} was damaged: remembered answers and sessions begin anew. The damaged file is kept as {}.",
-            aside.display()
-        ))
+        Some(format!("The store was damaged and begins anew; the damaged one is kept as {}.", aside.display()))
     }
 
     /// What became of an operation, in terms of what the user can do about it.

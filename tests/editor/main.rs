@@ -40,6 +40,7 @@ mod recordings;
 mod replay;
 mod scripted_agent;
 mod scrolling;
+mod sessions;
 mod snapshots;
 mod start;
 mod terminals;
