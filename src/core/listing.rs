@@ -124,7 +124,7 @@ impl State {
     }
 
     /// Deletes a session, in our store and where the agent can.
-    pub(super) fn delete_session(&mut self, agent: String, session: Option<SessionId>, key: Option<SessionKey>) {
+    pub(super) fn delete_session(&mut self, agent: &str, session: Option<SessionId>, key: Option<SessionKey>) {
         let is_open = self.chats.values().any(|chat| {
             chat.agent == agent && matches!(&chat.session, Session::Ready(_, open) if Some(open) == session.as_ref())
         });
@@ -132,18 +132,15 @@ impl State {
             self.warn("That session is open in a chat: close the chat (`:bwipeout` its buffers) before you delete it.");
             return;
         }
-        self.effects.push(Effect::ForgetKept { agent: agent.clone(), session: session.clone(), key });
+        self.effects.push(Effect::ForgetKept { agent: agent.to_owned(), session: session.clone(), key });
         let running = self.connections.iter().find(|(_, connection)| {
             connection.agent == agent && connection.phase == Phase::Ready && connection.can.delete
         });
-        match (running.map(|(conn, _)| *conn), session) {
-            (Some(conn), Some(session)) => {
-                self.call(conn, PendingCall::Delete, AgentCall::DeleteSession { session });
-            }
-            _ => {
-                let text = format!("The session is deleted here; {agent} may still have it.");
-                self.emit(Show::Message(MessageLevel::Info, text));
-            }
+        if let Some((conn, session)) = running.map(|(conn, _)| *conn).zip(session) {
+            self.call(conn, PendingCall::Delete, AgentCall::DeleteSession { session });
+        } else {
+            let text = format!("The session is deleted here; {agent} may still have it.");
+            self.emit(Show::Message(MessageLevel::Info, text));
         }
     }
 

@@ -80,7 +80,7 @@ impl State {
         match action {
             UserAction::Open { chat, agent, cwd, known } => self.open_chat(chat, agent, cwd, known),
             UserAction::ListSessions { question, agent, cwd, at } => self.list_sessions(question, agent, cwd, &at),
-            UserAction::DeleteSession { agent, session, key } => self.delete_session(agent, session, key),
+            UserAction::DeleteSession { agent, session, key } => self.delete_session(&agent, session, key),
             UserAction::TakeAlong(chat) => self.take_along(chat),
             UserAction::Close(chat) => self.close_chat(chat),
             UserAction::Prompt { chat, id, parts } => self.prompt(chat, id, parts),

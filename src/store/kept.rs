@@ -88,7 +88,7 @@ fn tool(call: &ToolCall) -> Value {
         "locations": call.locations.iter().map(location).collect::<Vec<_>>(),
     });
     for (name, raw) in [("rawInput", &call.raw_input), ("rawOutput", &call.raw_output)] {
-        let text = raw.as_ref().map(|raw| raw.to_string()).filter(|text| text.len() <= MAX_TEXT);
+        let text = raw.as_ref().map(ToString::to_string).filter(|text| text.len() <= MAX_TEXT);
         if let Some(raw) = text.and_then(|text| serde_json::from_str::<Value>(&redact::json(&text)).ok()) {
             value[name] = raw;
         }
@@ -130,11 +130,11 @@ fn step(step: &PlanStep) -> Value {
 /// Without secrets, and no longer than what is kept.
 fn bounded(text: &str) -> String {
     let kept = text.floor_char_boundary(MAX_TEXT);
-    let mut result = redact::text(&text[..kept]);
-    if kept < text.len() {
-        result.push_str(&format!("\n… ({} bytes were not kept)", text.len() - kept));
+    let result = redact::text(&text[..kept]);
+    match text.len() - kept {
+        0 => result,
+        cut => format!("{result}\n… ({cut} bytes were not kept)"),
     }
-    result
 }
 
 const SEVERITIES: [(Severity, &str); 5] = [

@@ -31,11 +31,11 @@ impl World {
     }
 
     fn newest_conn(&self) -> ConnId {
-        let spawns = self.effects.iter().filter_map(|effect| match effect {
+        let mut spawns = self.effects.iter().rev().filter_map(|effect| match effect {
             Effect::Spawn { conn, .. } => Some(*conn),
             _ => None,
         });
-        spawns.last().unwrap_or(CONN)
+        spawns.next().unwrap_or(CONN)
     }
 
     fn answer_on_newest(&mut self, method: &str, result: Result<Answer, RpcError>) {
@@ -75,11 +75,11 @@ impl World {
     }
 
     fn prompt_blocks(&self) -> Vec<PromptBlock> {
-        let prompts = self.effects.iter().filter_map(|effect| match effect {
+        let mut prompts = self.effects.iter().rev().filter_map(|effect| match effect {
             Effect::Call(_, _, AgentCall::Prompt { blocks, .. }) => Some(blocks.clone()),
             _ => None,
         });
-        prompts.last().unwrap_or_default()
+        prompts.next().unwrap_or_default()
     }
 }
 
