@@ -75,6 +75,9 @@ enum Action {
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
+    if asks_for_version_only() {
+        return finish(print(concat!("agentchat ", env!("CARGO_PKG_VERSION"), "\n").as_bytes()));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
@@ -100,6 +103,13 @@ pub fn main() -> ExitCode {
         }
         Action::Hunks { old, new } => finish(time_to_hunks(&old, &new)),
     }
+}
+
+/// Whether `--version` is all that there is. Programs ask it often, and knowing every option takes longer than the answer.
+fn asks_for_version_only() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next();
+    arguments.next().is_none() && first.is_some_and(|first| first == "--version" || first == "-V")
 }
 
 /// Help and version are no mistakes. `chat` and `profile` tell mistakes in the way of their other failures, for scripts.
