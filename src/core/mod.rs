@@ -17,6 +17,7 @@ pub mod message;
 pub mod permission;
 pub mod prompt;
 pub mod quirks;
+pub mod rejections;
 pub mod requests;
 pub mod state;
 pub mod status;
@@ -28,6 +29,7 @@ mod connection;
 mod disk;
 mod files;
 mod prompting;
+mod proposing;
 mod sessions;
 mod summary;
 mod terminals;
@@ -81,6 +83,7 @@ impl State {
             UserAction::Respond { request, option } => self.respond(request, &option),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
+            UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }
