@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -68,9 +67,6 @@ def writes(setup: Setup, runs: int) -> tuple[str, list[Promise]]:
         Promise("the edit, ratio to a bare nvim_buf_set_text", middle["edit"] / middle["nvim_buf_set_text"], 3.0),
         Promise("the save, ratio to a bare :silent write", middle["save"] / middle[":silent write"], 1.1),
     ]
-
-
-BENCHES: dict[str, Callable[[Setup, int], tuple[str, list[Promise]]]] = {"hunks": hunks, "writes": writes}
 
 
 def _line(rng: random.Random, lines: int) -> str:
