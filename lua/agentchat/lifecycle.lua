@@ -20,6 +20,9 @@ function M.helper_failed(reason)
     status.refresh(chat)
   end
   require("agentchat.permission").set({})
+  if package.loaded["agentchat.terminals"] then
+    require("agentchat.terminals").helper_gone()
+  end
   -- Not inside of the caller: a user's autocommand may start something new.
   vim.schedule(function()
     require("agentchat.events").fire("AgentChatError", { message = reason })

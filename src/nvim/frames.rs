@@ -292,6 +292,11 @@ impl Frames {
         self.terminals = have_news;
     }
 
+    /// Whether the next frame repeats what was in one that failed.
+    pub const fn repeats(&self) -> bool {
+        !self.again.is_empty()
+    }
+
     /// Items for terminals that go into the next frame.
     pub fn add_terminals(&mut self, items: Vec<Value>) {
         self.urgent.extend(items);
