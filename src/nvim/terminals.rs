@@ -86,6 +86,7 @@ struct Terminal {
 /// What was there before something was sent that Neovim has not taken yet.
 struct Sent {
     painter: Painter,
+    head: Vec<String>,
     rows: Vec<String>,
     dropped: u64,
     was_news: bool,
@@ -333,8 +334,8 @@ impl Terminal {
             }
             let was_news = self.is_news;
             self.is_news &= !tells;
-            let Paint { taken: rows, dropped, .. } = paint;
-            self.sent = Some(Sent { painter: before, rows, dropped, was_news, is_last });
+            let Paint { head, taken: rows, dropped, .. } = paint;
+            self.sent = Some(Sent { painter: before, head, rows, dropped, was_news, is_last });
         }
         length
     }
@@ -343,7 +344,7 @@ impl Terminal {
     fn take_back(&mut self, sent: Sent) {
         self.painter = sent.painter;
         self.is_news = sent.was_news;
-        self.screen.lock().give_back(sent.rows, sent.dropped);
+        self.screen.lock().give_back(sent.head, sent.rows, sent.dropped);
         self.is_refused = true;
     }
 

@@ -15,7 +15,9 @@ pub struct Paint {
     pub bytes: String,
     /// Whether nothing is left to be sent.
     pub is_complete: bool,
-    /// The rows that were taken from the screen, to be given back if the bytes cannot be shown.
+    /// The rows of the head that were taken from the screen, to be given back if the bytes cannot be shown.
+    pub head: Vec<String>,
+    /// The rows behind them; the same.
     pub taken: Vec<String>,
     /// How many rows the screen had dropped; the same.
     pub dropped: u64,
@@ -40,23 +42,22 @@ impl Painter {
         self.unseen += dropped;
         // In a flood the finished rows wait until it is over: by then most of them are not there any more.
         let is_flood = dropped > 0;
-        let (mut note, mut taken) = (None, Vec::new());
-        if !is_flood {
+        let (mut head, mut note, mut taken) = (Vec::new(), None, Vec::new());
+        let mut left = budget;
+        take_rows(&mut head, &mut left, || screen.take_head());
+        if !is_flood && left > 0 {
             let unseen = std::mem::take(&mut self.unseen);
             note = (unseen > 0).then(|| format!("\x1b[2m… {unseen} lines are not shown …\x1b[0m"));
-            let mut bytes = 0;
-            while bytes < budget
-                && let Some(row) = screen.take_row()
-            {
-                bytes += row.len() + 2;
-                taken.push(row);
-            }
+            take_rows(&mut taken, &mut left, || screen.take_row());
         }
-        let is_complete = !is_flood && screen.waiting() == 0;
+        let is_complete = !is_flood && self.unseen == 0 && screen.waiting() == 0;
+        if is_complete {
+            screen.shown();
+        }
         let wanted: Vec<String> = screen.lines().into_iter().map(row::painted).collect();
         let cursor = screen.cursor();
-        let finished = taken.len() + usize::from(note.is_some());
-        let now: Vec<&String> = note.iter().chain(&taken).chain(&wanted).collect();
+        let finished = head.len() + usize::from(note.is_some()) + taken.len();
+        let now: Vec<&String> = head.iter().chain(&note).chain(&taken).chain(&wanted).collect();
         let same = self.drawn.iter().zip(&now).take_while(|(drawn, now)| drawn == *now).count();
         let first = same.min(now.len().saturating_sub(1));
         if same < now.len() || same < self.drawn.len() {
@@ -81,7 +82,7 @@ impl Painter {
             }
             self.column = cursor.0;
         }
-        Paint { bytes: out, is_complete, taken, dropped }
+        Paint { bytes: out, is_complete, head, taken, dropped }
     }
 
     fn go_to(&mut self, out: &mut String, row: usize) {
@@ -91,6 +92,16 @@ impl Painter {
             std::cmp::Ordering::Equal => {}
         }
         self.row = row;
+    }
+}
+
+/// Takes rows until there are about so many bytes.
+fn take_rows(rows: &mut Vec<String>, left: &mut usize, mut next: impl FnMut() -> Option<String>) {
+    while *left > 0
+        && let Some(row) = next()
+    {
+        *left = left.saturating_sub(row.len() + 2);
+        rows.push(row);
     }
 }
 
@@ -141,14 +152,16 @@ mod tests {
         let flood: String = (0..100_000).map(|n| format!("{n}\r\n")).collect();
         screen.feed(flood.as_bytes());
         let Paint { bytes, is_complete, .. } = painter.paint(&mut screen, BUDGET);
-        assert!(bytes.len() < 1_000 && !is_complete);
+        assert!(bytes.len() < 2_000 && !is_complete);
         let mut rest = String::new();
         while {
             let paint = painter.paint(&mut screen, BUDGET);
             rest.push_str(&paint.bytes);
             !paint.is_complete
         } {}
+        let rest = [bytes, rest].concat();
         assert!(rest.contains("lines are not shown") && rest.contains("\n99000\r\n") && rest.contains("99999"));
+        assert!(rest.contains("\n150\r\n") && !rest.contains("\n300\r\n"), "the beginning is kept");
     }
 
     #[test]
@@ -161,10 +174,9 @@ mod tests {
         let before = painter.clone();
         let lines: String = (0..3_000).map(|n| format!("{n}\r\n")).collect();
         screen.feed(lines.as_bytes());
-        painter.paint(&mut screen, BUDGET);
-        let lost = painter.paint(&mut screen, 100);
-        assert!(!lost.taken.is_empty());
-        screen.give_back(lost.taken, lost.dropped);
+        let lost = painter.paint(&mut screen, BUDGET);
+        assert!(!lost.head.is_empty() && lost.dropped > 0);
+        screen.give_back(lost.head, lost.taken, lost.dropped);
         painter = before;
         while {
             let paint = painter.paint(&mut screen, BUDGET);
@@ -173,9 +185,12 @@ mod tests {
         } {}
         let text = shown.text().output;
         assert!(text.starts_with("one\ntwo\n") && text.ends_with("2998\n2999\n"), "{text}");
-        let first = text.lines().find(|line| line.parse::<u32>().is_ok()).and_then(|line| line.parse::<u32>().ok());
-        let counted: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
-        assert_eq!(counted, (first.unwrap()..3_000).collect::<Vec<u32>>());
+        let (head, tail) = text.split_once("…").unwrap();
+        let numbers = |text: &str| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>();
+        assert_eq!(numbers(head), (0..198).collect::<Vec<u32>>());
+        let tail = numbers(tail);
+        assert_eq!(tail, (tail[0]..3_000).collect::<Vec<u32>>());
+        assert!(text.contains(&format!("{} lines are not shown", tail[0] - 198)), "{text}");
     }
 
     proptest! {

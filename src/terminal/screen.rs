@@ -13,8 +13,10 @@ use super::row;
 
 /// Bytes of text that are kept for the agent when it names no limit, and the most that are kept if it does.
 pub const MAX_TEXT: usize = 4 * 1024 * 1024;
-/// Finished rows that may wait to be shown; older ones are counted only.
+/// Finished rows that may wait to be shown, besides those at the head; older ones are counted only.
 pub const MAX_ROWS: usize = 2_000;
+/// The first rows of a flood, which are kept and shown whatever follows.
+pub const HEAD: usize = 200;
 /// Columns and rows up to which a size is taken over.
 const MAX_SIZE: u16 = 1_000;
 /// The longest start of a sequence that is held back until its rest comes, in bytes.
@@ -57,7 +59,11 @@ struct Done {
     bytes: usize,
     cut: bool,
     keep: usize,
-    /// Rows that wait to be shown, painted.
+    /// The first rows that wait to be shown, painted.
+    head: VecDeque<String>,
+    /// How many more of them may follow, until all that waits was shown.
+    head_filled: usize,
+    /// The rows after them.
     rows: VecDeque<String>,
     /// How many rows were dropped before they were shown, since this was last asked.
     dropped: u64,
@@ -103,6 +109,11 @@ impl Done {
     }
 
     fn push_row(&mut self, row: String) {
+        if self.head_filled < HEAD && self.rows.is_empty() {
+            self.head_filled += 1;
+            self.head.push_back(row);
+            return;
+        }
         if self.rows.len() >= MAX_ROWS {
             self.rows.pop_front();
             self.dropped += 1;
@@ -268,12 +279,22 @@ impl Screen {
 
     /// How many finished rows wait to be shown.
     pub fn waiting(&self) -> usize {
-        self.done.rows.len()
+        self.done.head.len() + self.done.rows.len()
     }
 
-    /// The oldest finished row that was not shown yet, painted.
+    /// The oldest finished row that was not shown yet and is never dropped, painted.
+    pub fn take_head(&mut self) -> Option<String> {
+        self.done.head.pop_front()
+    }
+
+    /// The oldest finished row behind those, painted.
     pub fn take_row(&mut self) -> Option<String> {
         self.done.rows.pop_front()
+    }
+
+    /// All that there was is shown: what comes next has a head of its own.
+    pub const fn shown(&mut self) {
+        self.done.head_filled = 0;
     }
 
     /// How many rows were dropped unseen since this was last called.
@@ -281,9 +302,13 @@ impl Screen {
         std::mem::take(&mut self.done.dropped)
     }
 
-    /// What was taken could not be shown: these rows, and so many that were dropped.
-    pub fn give_back(&mut self, rows: Vec<String>, dropped: u64) {
+    /// What was taken could not be shown: these rows of the head, those behind them, and so many that were dropped.
+    pub fn give_back(&mut self, head: Vec<String>, rows: Vec<String>, dropped: u64) {
         self.done.dropped += dropped;
+        self.done.head_filled = HEAD;
+        for row in head.into_iter().rev() {
+            self.done.head.push_front(row);
+        }
         for row in rows.into_iter().rev() {
             if self.done.rows.len() < MAX_ROWS {
                 self.done.rows.push_front(row);
@@ -417,7 +442,7 @@ mod tests {
         for _ in 0..300 {
             screen.feed(line.as_bytes());
         }
-        assert_eq!(screen.waiting(), MAX_ROWS);
+        assert_eq!(screen.waiting(), HEAD + MAX_ROWS);
         assert!(screen.take_dropped() > 2_900_000);
         let text = screen.text();
         assert!(text.truncated && text.output.len() <= MAX_TEXT);

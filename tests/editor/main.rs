@@ -42,6 +42,8 @@ mod scripted_agent;
 mod scrolling;
 mod snapshots;
 mod start;
+mod terminal_commands;
+mod terminal_ends;
 mod terminal_windows;
 mod terminals;
 mod tour;

@@ -181,6 +181,7 @@ fn follow_mode_shows_the_terminal_that_the_agent_waits_for() {
     editor.prompt("go");
     agent.open_gate("go");
     crate::terminals::allow(&editor);
+    chat::enter(&editor, "agentchat_prompt");
     editor.wait_until("the terminal in the window that follows", |e| window(e, "agentchat_terminal").is_some());
     assert!(!window(&editor, "agentchat_terminal").unwrap().current);
     editor.wait_screen("working");
