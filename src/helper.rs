@@ -6,6 +6,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nvim_rs::Neovim;
@@ -33,6 +34,7 @@ use crate::nvim::hand;
 use crate::nvim::incoming::{Export, FromLua, Hello, Incoming, array};
 use crate::nvim::places;
 use crate::nvim::terminals::{TerminalNews, Terminals};
+use crate::store;
 use crate::view::{export, inspect};
 use settings::Settings;
 
@@ -105,6 +107,8 @@ struct Owner {
     files: Files,
     checkpoints: Checkpoints,
     watch: Watch,
+    /// What outlives the helper; `None` if Lua did not say where.
+    store: Option<store::Handle>,
     finder: Finder,
     terminals: Terminals,
     start: Instant,
@@ -138,6 +142,7 @@ impl Owner {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
             watch: Watch::default(),
+            store: None,
             finder: Finder::default(),
             terminals: Terminals::new(news),
             nvim,
@@ -232,6 +237,8 @@ impl Owner {
                 self.frames.set_terminals(true);
             }
             FromLua::FileSaved(path) => self.saved_by_user(path),
+            FromLua::OfferRejected(path) => drop(tokio::spawn(self.files.clone().take_offer_back(path))),
+            FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -267,6 +274,7 @@ impl Owner {
         if fits && self.core.is_none() {
             if let Some(state) = &settings.state {
                 self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+                self.open_store(state);
             }
             self.serve_watch();
             self.files.set_save_dirty(settings.save_dirty);
@@ -286,6 +294,19 @@ impl Owner {
                 tracing::error!(%error, "the handshake failed in Lua");
             }
         });
+    }
+
+    /// Opens the store, and tells the user if something is wrong with it.
+    fn open_store(&mut self, state: &Path) {
+        let store = store::Handle::new(state.join(store::FILE_NAME));
+        let (finish, opened) = (self.finish.clone(), store.clone());
+        tokio::spawn(async move {
+            if let Some(notice) = opened.notice().await {
+                // The owner is gone only when the helper ends.
+                let _ = finish.send(Finished::Told(MessageLevel::Warn, notice));
+            }
+        });
+        self.store = Some(store);
     }
 
     /// Lets something happen, and does what the core wants done about it.
@@ -416,7 +437,7 @@ impl Owner {
         }
     }
 
-    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &std::path::Path) {
+    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &Path) {
         let started = Connection::start(conn, spec, cwd, self.settings.max_line_bytes, self.to_us.clone());
         // As an event of its own, so that the core never hears of it within the step that asked for it.
         let event = match started {
@@ -545,6 +566,9 @@ impl Owner {
         let all = futures::future::join_all(connections.into_values().map(Connection::wait));
         if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
             tracing::warn!("an agent did not end in time");
+        }
+        if let Some(store) = &self.store {
+            store.flush().await;
         }
     }
 }

@@ -211,6 +211,10 @@ end
 
 --- The same, or opens the fold at the cursor; where there is neither, the key's own meaning.
 function M.go_or_down()
+  local inline = package.loaded["agentchat.permission_inline"]
+  if inline and inline.press_at_cursor() then
+    return
+  end
   local line = vim.fn.line(".")
   if vim.fn.foldclosed(line) ~= -1 then
     vim.cmd("normal! zo")

@@ -18,7 +18,7 @@ use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
 use crate::core::transcript::{Change, EntryIndex, Transcript};
-use crate::view::TranscriptView;
+use crate::view::{Row, TranscriptView};
 
 /// Bytes of text in a frame to begin with.
 const FIRST_BUDGET: usize = 64 * 1024;
@@ -223,6 +223,13 @@ impl Frames {
     pub fn see(&mut self, chat: ChatId, rows: Range<usize>) {
         if let Some(chat) = self.chats.get_mut(&chat) {
             chat.view.see(rows);
+        }
+    }
+
+    /// What the user is asked is to be at the end of a chat's transcript.
+    pub fn ask(&mut self, chat: ChatId, rows: Vec<Row>) {
+        if let Some(chat) = self.chats.get_mut(&chat) {
+            chat.view.set_asked(rows);
         }
     }
 

@@ -16,6 +16,7 @@ use crate::core::message::TerminalWanted;
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
+use crate::view::Row;
 
 /// Something that Lua said.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +43,10 @@ pub enum FromLua {
     TerminalSize(TerminalId, u16, u16),
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
+    /// The user does not want the version of this file that is on disk.
+    OfferRejected(PathBuf),
+    /// What the user is asked, to be shown at the end of a transcript; no rows if nothing is.
+    Asked(ChatId, Vec<Row>),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -120,6 +125,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             },
         ),
         "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
+        "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
@@ -172,9 +178,30 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
+        "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })
+}
+
+/// Highlight groups of the rows that show a permission request.
+const ASKED_GROUPS: [&str; 5] = [
+    "AgentChatPermissionTitle",
+    "AgentChatPermissionDanger",
+    "AgentChatPermissionKey",
+    "AgentChatAdded",
+    "AgentChatRemoved",
+];
+
+/// A row of a permission request: its text, and the group of its first bytes. It is as long as Lua made it, so that a
+/// command is seen whole.
+fn asked_row(value: &Value) -> Option<Row> {
+    let [line, group, bytes] = value.as_array()?.as_slice() else { return None };
+    let line = text(line)?.replace('\n', "⏎");
+    let end = line.floor_char_boundary(usize::try_from(bytes.as_u64()?).ok()?);
+    let group = ASKED_GROUPS.into_iter().find(|known| Some(*known) == group.as_str());
+    let marks = group.filter(|_| end > 0).map(|group| (0, end, group)).into_iter().collect();
+    Some(Row { text: line, marks })
 }
 
 /// A piece of a prompt.
