@@ -69,7 +69,7 @@ M.groups = {
 }
 
 --- The colours of terminals in cards, as terminals number them, with what they are if the user has no
---- |g:terminal_color_0| and so on.
+--- `g:terminal_color_0` and so on.
 ---@type { [1]: string, [2]: string }[]
 M.terminal = {
   { "AgentChatTermBlack", "#000000" },
