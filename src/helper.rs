@@ -520,7 +520,7 @@ impl Owner {
         // What is sent again is not to be followed by what comes after it before it was taken.
         if !self.frames.repeats() {
             let painted = self.terminals.take();
-            self.frames.add_terminals(painted.items);
+            self.frames.add_terminals(painted.items, painted.has_backlog);
             self.frames.set_terminals(!painted.is_complete);
             for (chat, name, tail) in painted.tails {
                 self.happen(Event::TerminalTail(chat, name, tail));

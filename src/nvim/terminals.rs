@@ -46,6 +46,8 @@ pub struct Painted {
     pub tails: Vec<(ChatId, String, TerminalTail)>,
     /// Whether nothing is left for the next frame.
     pub is_complete: bool,
+    /// Whether the next frame need not wait for more.
+    pub has_backlog: bool,
 }
 
 /// All terminals whose commands run, that agents may still read, or that were not shown completely.
@@ -243,7 +245,7 @@ impl Terminals {
 
     /// What is to be shown now.
     pub fn take(&mut self) -> Painted {
-        let mut painted = Painted { items: Vec::new(), tails: Vec::new(), is_complete: true };
+        let mut painted = Painted { items: Vec::new(), tails: Vec::new(), is_complete: true, has_backlog: false };
         let failed = self.not_started.drain(..).map(|(run, problem)| ran(run, [("error", problem.into())]));
         painted.items.extend(failed);
         let mut left = BUDGET;
@@ -252,6 +254,7 @@ impl Terminals {
                 continue;
             }
             if left == 0 {
+                painted.has_backlog = true;
                 painted.is_complete = false;
                 continue;
             }
@@ -305,6 +308,7 @@ impl Terminal {
         let tail = screen.last_lines(TAIL);
         drop(screen);
         let mut bytes = paint.bytes;
+        painted.has_backlog |= paint.has_backlog;
         if !paint.is_complete {
             self.changed.store(true, Ordering::Release);
             painted.is_complete = false;

@@ -15,6 +15,8 @@ pub struct Paint {
     pub bytes: String,
     /// Whether nothing is left to be sent.
     pub is_complete: bool,
+    /// Whether more could be sent at once: rows that will not change any more.
+    pub has_backlog: bool,
     /// The rows of the head that were taken from the screen, to be given back if the bytes cannot be shown.
     pub head: Vec<String>,
     /// The rows behind them; the same.
@@ -51,6 +53,7 @@ impl Painter {
             take_rows(&mut taken, &mut left, || screen.take_row());
         }
         let is_complete = !is_flood && self.unseen == 0 && screen.waiting() == 0;
+        let has_backlog = !is_flood && !is_complete;
         if is_complete {
             screen.shown();
         }
@@ -82,7 +85,7 @@ impl Painter {
             }
             self.column = cursor.0;
         }
-        Paint { bytes: out, is_complete, head, taken, dropped }
+        Paint { bytes: out, is_complete, has_backlog, head, taken, dropped }
     }
 
     fn go_to(&mut self, out: &mut String, row: usize) {

@@ -477,7 +477,49 @@ mod tests {
         assert!(text.ends_with("499\n") && text.lines().count() < 10, "only two rows scroll: {text:?}");
     }
 
+    /// What programs write, in parts.
+    fn part() -> impl Strategy<Value = Vec<u8>> {
+        let fixed: &[&[u8]] = &[
+            b"\r\n",
+            b"\r",
+            b"\x1b[31m",
+            b"\x1b[1;38;5;200m",
+            b"\x1b[0m",
+            b"\x1b[m",
+            b"\x1b[K",
+            b"\x1b]0;title\x07",
+            b"\x1b[2A",
+            b"\x1b[H",
+            b"\x1b[2J",
+            b"\x1b[?1049h",
+            b"\x1b[?1049l",
+            b"\x08",
+            b"\t",
+            "完了 é e\u{301} 🎉".as_bytes(),
+            b"\xff",
+        ];
+        prop_oneof![
+            4 => "[ -~]{0,40}".prop_map(String::into_bytes),
+            4 => (0..fixed.len()).prop_map(move |at| fixed[at].to_vec()),
+            1 => (1usize..200, "[a-z ]{0,30}").prop_map(|(count, line)| format!("{line}\r\n").repeat(count).into_bytes()),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn it_does_not_matter_how_the_bytes_are_cut(
+            parts in prop::collection::vec(part(), 0..30),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        ) {
+            let all = parts.concat();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(all.len() + 1)).collect();
+            cuts.extend([0, all.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &all[cut[0]..cut[1]]).collect();
+            let bytewise: Vec<&[u8]> = all.chunks(1).collect();
+            prop_assert_eq!(shown(&pieces, None), shown(&bytewise, None));
+        }
+
         #[test]
         fn any_bytes_in_any_pieces_give_bounded_text(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),
