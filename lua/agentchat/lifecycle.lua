@@ -26,6 +26,7 @@ function M.helper_failed(reason)
   if package.loaded["agentchat.terminals"] then
     require("agentchat.terminals").helper_gone()
   end
+  require("agentchat.mirror").forget_all()
   -- Not inside of the caller: a user's autocommand may start something new.
   vim.schedule(function()
     require("agentchat.events").fire("AgentChatError", { message = reason })
