@@ -479,7 +479,7 @@ mod tests {
 
     /// What programs write, in parts.
     fn part() -> impl Strategy<Value = Vec<u8>> {
-        let fixed: &[&[u8]] = &[
+        const FIXED: &[&[u8]] = &[
             b"\r\n",
             b"\r",
             b"\x1b[31m",
@@ -500,7 +500,7 @@ mod tests {
         ];
         prop_oneof![
             4 => "[ -~]{0,40}".prop_map(String::into_bytes),
-            4 => (0..fixed.len()).prop_map(move |at| fixed[at].to_vec()),
+            4 => (0..FIXED.len()).prop_map(|at| FIXED[at].to_vec()),
             1 => (1usize..200, "[a-z ]{0,30}").prop_map(|(count, line)| format!("{line}\r\n").repeat(count).into_bytes()),
         ]
     }
