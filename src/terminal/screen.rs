@@ -195,6 +195,12 @@ impl Screen {
         let mut tame = self.tame.clone();
         tame.note(std::str::from_utf8(&bytes[..first]).ok()?);
         let lines = tame.holds().then(|| tame.lines(text))??;
+        // What follows fills the screen again only if it does nothing else.
+        let mut rest = tame.clone();
+        rest.note(std::str::from_utf8(&bytes[end..]).ok()?);
+        if !rest.holds() {
+            return None;
+        }
         self.interpret(&bytes[..first]);
         let (column, row) = self.cursor();
         if column != 0 {
@@ -470,11 +476,24 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_that_ends_on_another_screen_takes_no_short_cut() {
+        let flood: String = (0..500).map(|n| format!("{n}\r\n")).collect();
+        let bytes = [flood.as_bytes(), b"\x1b[?1049ha\r\nb\r\n\x1b[?1049l\x1b[Htop"].concat();
+        let pieces: Vec<&[u8]> = bytes.chunks(10).collect();
+        assert_eq!(shown(&[&bytes], None), shown(&pieces, None));
+    }
+
+    #[test]
     fn what_moves_the_cursor_ends_the_short_cut() {
         let flood: String = (0..500).map(|n| format!("{n}\r\n")).collect();
         let bytes = [b"\x1b[2;3r".as_slice(), flood.as_bytes()].concat();
         let text = shown(&[&bytes], None).output;
         assert!(text.ends_with("499\n") && text.lines().count() < 10, "only two rows scroll: {text:?}");
+    }
+
+    /// How many cases are tried: `PROPTEST_CASES` says, else a few.
+    fn cases() -> u32 {
+        std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
     }
 
     /// What programs write, in parts.
@@ -506,6 +525,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
         #[test]
         fn it_does_not_matter_how_the_bytes_are_cut(
             parts in prop::collection::vec(part(), 0..30),
