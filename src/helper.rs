@@ -1,6 +1,7 @@
 //! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
 
 mod settings;
+mod weigh;
 mod world;
 
 use std::collections::BTreeMap;
@@ -111,6 +112,7 @@ struct Owner {
     connections: BTreeMap<ConnId, Connection>,
     timers: BTreeMap<TimerKey, Millis>,
     frames: Frames,
+    answers: std::sync::Arc<parking_lot::Mutex<Vec<(std::path::PathBuf, crate::core::permission::judge::Kept)>>>,
     from_lua: mpsc::UnboundedReceiver<FromLua>,
     from_agents: mpsc::Receiver<Vec<Event>>,
     to_us: mpsc::Sender<Vec<Event>>,
@@ -119,6 +121,7 @@ struct Owner {
 }
 
 /// What a task of ours brings back.
+#[expect(clippy::large_enum_variant, reason = "events are the rule; each is moved a few times, and few wait")]
 enum Finished {
     Frame(Result<Value, hand::HandError>),
     Work(Event),
@@ -142,6 +145,7 @@ impl Owner {
             connections: BTreeMap::new(),
             timers: BTreeMap::new(),
             frames: Frames::default(),
+            answers: std::sync::Arc::default(),
             from_lua,
             from_agents,
             to_us,
@@ -321,6 +325,8 @@ impl Owner {
                     connection.reply(token, reply);
                 }
             }
+            Effect::Weigh(job) => self.weigh(job),
+            Effect::Remember(answer) => self.remember(answer),
             Effect::ReadFile(job, range) => {
                 let request = job.request;
                 self.file_work(request, self.files.read(job, range));

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::permission::judge::Rules;
+
 /// How one agent is started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentSpec {
@@ -25,6 +27,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Milliseconds between two looks at where an agent is.
     pub follow_interval: u64,
+    /// What is allowed and denied without the user.
+    pub rules: Rules,
 }
 
 /// Times in milliseconds.

@@ -76,6 +76,7 @@ impl State {
                     self.withdraw_permission(request);
                     let error = RpcError::new(RpcError::CANCELLED, "Cancelled on request");
                     self.reply(request, Reply::Error(error));
+                    self.start_file_work();
                 }
             }
             AgentMessage::Unusable(problem) => {

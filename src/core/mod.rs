@@ -46,6 +46,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Agent(conn, message) => state.agent(conn, message),
         Event::Spawned(conn) => state.spawned(conn),
         Event::Gone(conn, departure) => state.gone(conn, &departure),
+        Event::Weighed(request, weighed) => state.weighed(request, weighed),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
@@ -55,6 +56,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
+        Event::Timer(TimerKey::Weigh(request)) => state.weighing_is_late(request),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
         Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
     }

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use super::attribution::Doings;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
+use super::files::FileTask;
 use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, Reply, Update, Usage};
-use super::permission::{FileWork, Permission};
+use super::permission::Permission;
+use super::permission::gate::Grant;
 use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
 use super::requests::OpenRequests;
@@ -25,8 +27,8 @@ pub struct State {
     pub(super) connections: BTreeMap<ConnId, Connection>,
     pub(super) open: OpenRequests,
     pub(super) permissions: Vec<Permission>,
-    /// File operations under way, with what is needed to do them again once the user allowed it.
-    pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
+    /// File operations that are weighed or under way.
+    pub(super) file_work: BTreeMap<OpenId, FileTask>,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
     touched: BTreeSet<ChatId>,
@@ -104,6 +106,8 @@ pub(super) struct Turn {
     pub(super) unfinished: BTreeSet<String>,
     /// What its summary will tell.
     pub(super) record: TurnRecord,
+    /// What was answered about its calls.
+    pub(super) grants: Vec<Grant>,
 }
 
 /// One run of an agent's process.
@@ -204,6 +208,8 @@ impl State {
     /// Answers an open request. A second answer is impossible: the token is gone then.
     pub(super) fn reply(&mut self, request: OpenId, reply: Reply) {
         self.forget_file_work(request);
+        // What was still weighed is of no interest any more.
+        self.permissions.retain(|permission| permission.request != request);
         if let Some(token) = self.open.close(request) {
             self.effects.push(Effect::Reply(token, reply));
         }
@@ -263,7 +269,7 @@ impl State {
             usage: chat.usage.clone(),
             plan: chat.transcript.plan_progress(),
             takes: self.takes(chat),
-            permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
+            permissions: self.waiting_permissions(id),
             queued: chat.queue.len(),
             turn: chat.turns,
             error,
