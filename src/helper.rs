@@ -7,6 +7,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nvim_rs::Neovim;
@@ -33,6 +34,8 @@ use crate::nvim::frames::Frames;
 use crate::nvim::hand;
 use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
 use crate::nvim::places;
+use crate::nvim::terminals::{TerminalNews, Terminals};
+use crate::store;
 use crate::view::{export, inspect};
 use settings::Settings;
 
@@ -105,7 +108,10 @@ struct Owner {
     files: Files,
     checkpoints: Checkpoints,
     watch: Watch,
+    /// What outlives the helper; `None` if Lua did not say where.
+    store: Option<store::Handle>,
     finder: Finder,
+    terminals: Terminals,
     start: Instant,
     core: Option<State>,
     settings: Settings,
@@ -118,6 +124,7 @@ struct Owner {
     to_us: mpsc::Sender<Vec<Event>>,
     finished: mpsc::UnboundedReceiver<Finished>,
     finish: mpsc::UnboundedSender<Finished>,
+    from_terminals: mpsc::UnboundedReceiver<TerminalNews>,
 }
 
 /// What a task of ours brings back.
@@ -132,12 +139,15 @@ impl Owner {
     fn new(nvim: Nvim, from_lua: mpsc::UnboundedReceiver<FromLua>) -> Self {
         let (to_us, from_agents) = mpsc::channel(QUEUE);
         let (finish, finished) = mpsc::unbounded_channel();
+        let (news, from_terminals) = mpsc::unbounded_channel();
         let checkpoints = Checkpoints::default();
         Self {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
             watch: Watch::default(),
+            store: None,
             finder: Finder::default(),
+            terminals: Terminals::new(news),
             nvim,
             start: Instant::now(),
             core: None,
@@ -151,6 +161,7 @@ impl Owner {
             to_us,
             finished,
             finish,
+            from_terminals,
         }
     }
 
@@ -186,6 +197,7 @@ impl Owner {
                     Finished::Work(event) => self.happen(event),
                     Finished::Told(level, text) => self.frames.tell(level, text),
                 },
+                Some(news) = self.from_terminals.recv() => self.terminal_news(&news),
                 Some(batch) = self.from_agents.recv() => batch.into_iter().for_each(|event| self.happen(event)),
                 () = async {
                     match wake_at {
@@ -223,7 +235,13 @@ impl Owner {
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::Trail(chat, id) => self.trail(chat, id),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
+            FromLua::TerminalInput(terminal, bytes) => self.terminals.write(terminal, bytes),
+            FromLua::TerminalSize(terminal, columns, rows) => {
+                self.terminals.resize(terminal, columns, rows);
+                self.frames.set_terminals(true);
+            }
             FromLua::FileSaved(path) => self.saved_by_user(path),
+            FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
         }
     }
@@ -259,6 +277,7 @@ impl Owner {
         if fits && self.core.is_none() {
             if let Some(state) = &settings.state {
                 self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+                self.open_store(state);
             }
             self.serve_watch();
             self.files.set_save_dirty(settings.save_dirty);
@@ -277,6 +296,19 @@ impl Owner {
                 tracing::error!(%error, "the handshake failed in Lua");
             }
         });
+    }
+
+    /// Opens the store, and tells the user if something is wrong with it.
+    fn open_store(&mut self, state: &Path) {
+        let store = store::Handle::new(state.join(store::FILE_NAME));
+        let (finish, opened) = (self.finish.clone(), store.clone());
+        tokio::spawn(async move {
+            if let Some(notice) = opened.notice().await {
+                // The owner is gone only when the helper ends.
+                let _ = finish.send(Finished::Told(MessageLevel::Warn, notice));
+            }
+        });
+        self.store = Some(store);
     }
 
     /// Lets something happen, and does what the core wants done about it.
@@ -335,6 +367,21 @@ impl Owner {
                 let request = job.request;
                 self.file_work(request, self.files.write(job, content));
             }
+            Effect::StartTerminal(job) => {
+                let (request, terminal) = (job.request, job.terminal);
+                let started = self.terminals.start(&job);
+                self.frames.set_terminals(started.is_ok());
+                self.work_done(Event::TerminalStarted(request, terminal, started));
+            }
+            Effect::ReadTerminal(request, terminal) => {
+                let (text, truncated) = self.terminals.text(terminal);
+                self.work_done(Event::TerminalRead(request, terminal, text, truncated));
+            }
+            Effect::KillTerminal(terminal) => self.terminals.kill(terminal),
+            Effect::ReleaseTerminal(terminal) => {
+                self.terminals.release(terminal);
+                self.frames.set_terminals(true);
+            }
             Effect::Survey(_)
             | Effect::BeginTurn(..)
             | Effect::EndTurn(_)
@@ -367,7 +414,22 @@ impl Owner {
         }
     }
 
-    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &std::path::Path) {
+    /// Something is done that an effect asked for: an event of its own, so that the core never hears of it within the step
+    /// that asked for it.
+    fn work_done(&self, event: Event) {
+        // The receiver is ours.
+        let _ = self.finish.send(Finished::Work(event));
+    }
+
+    fn terminal_news(&mut self, news: &TerminalNews) {
+        self.frames.set_terminals(true);
+        if let &TerminalNews::Ended(terminal, exit) = news {
+            let exit = self.terminals.ended(terminal, exit);
+            self.happen(Event::TerminalExited(terminal, exit));
+        }
+    }
+
+    fn spawn(&mut self, conn: ConnId, spec: &crate::core::config::AgentSpec, cwd: &Path) {
         let started = Connection::start(conn, spec, cwd, self.settings.max_line_bytes, self.to_us.clone());
         // As an event of its own, so that the core never hears of it within the step that asked for it.
         let event = match started {
@@ -447,6 +509,12 @@ impl Owner {
     }
 
     fn send_frame(&mut self) {
+        let painted = self.terminals.take();
+        self.frames.add_terminals(painted.items);
+        self.frames.set_terminals(!painted.is_complete);
+        for (terminal, tail) in painted.tails {
+            self.happen(Event::TerminalTail(terminal, tail.into()));
+        }
         let Some(core) = &self.core else { return };
         let now = self.now();
         let items = self.frames.take(|chat: ChatId| core.transcript(chat), now);
@@ -476,11 +544,15 @@ impl Owner {
     /// Ends every agent; nobody stays without an answer.
     async fn shut_down(&mut self) {
         self.happen(Event::User(UserAction::Shutdown));
+        self.terminals.end();
         let connections = std::mem::take(&mut self.connections);
         self.from_agents.close();
         let all = futures::future::join_all(connections.into_values().map(Connection::wait));
         if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
             tracing::warn!("an agent did not end in time");
+        }
+        if let Some(store) = &self.store {
+            store.flush().await;
         }
     }
 }

@@ -13,5 +13,7 @@ pub mod helper;
 pub mod logging;
 pub mod nvim;
 pub mod process;
+pub mod store;
+pub mod terminal;
 pub mod tour;
 pub mod view;

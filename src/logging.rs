@@ -103,13 +103,13 @@ fn filter_from(value: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>)
 }
 
 #[cfg(unix)]
-fn create_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(not(unix))]
-fn create_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)
 }
 

@@ -255,6 +255,20 @@ M.subcommands = {
     end,
   },
   agents = { takes = "nothing", run = list_agents },
+  terminals = {
+    takes = "argument",
+    bang = true,
+    run = function(args, opts)
+      local terminals = require("agentchat.terminals")
+      if opts.bang then
+        terminals.kill(args)
+      elseif args == "" then
+        terminals.list()
+      else
+        terminals.open("terminal-" .. args)
+      end
+    end,
+  },
   restart = {
     takes = "nothing",
     run = function()

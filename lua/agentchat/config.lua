@@ -17,6 +17,8 @@
 ---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field completion? { autotrigger?: boolean }
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
+---@field permission? { style?: "float"|"inline" }
+---@field notify? { request?: boolean, turn_end?: boolean, terminal?: "none"|"bell"|"osc9"|"osc777" }
 ---@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
@@ -31,6 +33,8 @@
 ---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field completion { autotrigger: boolean }
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
+---@field permission { style: "float"|"inline" }
+---@field notify { request: boolean, turn_end: boolean, terminal: "none"|"bell"|"osc9"|"osc777" }
 ---@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
@@ -57,6 +61,15 @@ end
 local function positive_integer(value)
   if value < 1 or value % 1 ~= 0 then
     return "must be a whole number of at least 1"
+  end
+end
+
+---@param words string[]
+local function one_of(words)
+  return function(value)
+    if not vim.list_contains(words, value) then
+      return ('must be "%s"'):format(table.concat(words, '", "'):gsub(', ("[^"]*)$', " or %1"))
+    end
   end
 end
 
@@ -146,6 +159,32 @@ M.schema = {
     type = "boolean",
     default = false,
     doc = "Whether following that was paused goes on with the next prompt.",
+  },
+  {
+    key = "permission.style",
+    type = "string",
+    default = "float",
+    check = one_of({ "float", "inline" }),
+    doc = "Whether a request is shown in a float or in the transcript.",
+  },
+  {
+    key = "notify.request",
+    type = "boolean",
+    default = true,
+    doc = "Whether you are told of a request of another tab page, or while Neovim has not the focus.",
+  },
+  {
+    key = "notify.turn_end",
+    type = "boolean",
+    default = true,
+    doc = "Whether you are told of the end of a turn that you do not see.",
+  },
+  {
+    key = "notify.terminal",
+    type = "string",
+    default = "none",
+    check = one_of({ "none", "bell", "osc9", "osc777" }),
+    doc = "How the terminal is told, too.",
   },
   {
     key = "changes.preview",

@@ -73,6 +73,10 @@ function handlers.event(item)
   require("agentchat.events").fire(item[2], type(data) == "table" and without_nil(data) or nil)
 end
 
+function handlers.terminal(item)
+  require("agentchat.terminals").receive(item[2], item[3], item[4])
+end
+
 function handlers.notify(item)
   require("agentchat.message").show(item[2], item[3])
 end

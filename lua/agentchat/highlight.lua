@@ -60,6 +60,9 @@ M.groups = {
   { "AgentChatFollow3", "DiagnosticWarn", "where that of the third is" },
   { "AgentChatFollow4", "DiagnosticOk", "where that of the fourth is; then it begins anew" },
   { "AgentChatPermissionTitle", "Title", "what a permission request is for" },
+  { "AgentChatPermissionDanger", "DiagnosticError", "what is dangerous about it" },
+  { "AgentChatPermissionKey", "Special", "the keys of a way to answer it" },
+  { "AgentChatPermissionHint", "NonText", "how to answer from where you are" },
   { "AgentChatPermissionBorder", "DiagnosticWarn", "the border of a permission request" },
 }
 

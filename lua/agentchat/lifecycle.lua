@@ -11,6 +11,9 @@ function M.helper_failed(reason)
   for _, chat in ipairs(chats.all()) do
     prompt.give_back(chat)
     require("agentchat.transcript").drop_queued(chat)
+    if package.loaded["agentchat.permission_inline"] then
+      require("agentchat.permission_inline").drop(chat)
+    end
     chat.opened = false
     require("agentchat.follow").forget(chat.id)
     local state = chats.initial_status()
@@ -32,6 +35,7 @@ function M.start(chat)
   if chat.opened then
     return
   end
+  require("agentchat.attention").watch()
   local helper = require("agentchat.helper")
   if helper.state == "stopped" then
     -- Starting a process takes longer than drawing the windows: those come first.

@@ -4,6 +4,7 @@
 ---@field id string
 ---@field name string
 ---@field kind string
+---@field rule? string what an answer with it remembers, if it does
 
 ---@class agentchat.Permission
 ---@field request integer
@@ -12,6 +13,7 @@
 ---@field title string
 ---@field kind? string
 ---@field detail string[]
+---@field marks? string[] what is dangerous about it
 ---@field options agentchat.PermissionOption[]
 ---@field proposed? agentchat.Proposal[] what it would do to files
 ---@field notes? string[] what of that cannot be shown in its buffer
@@ -31,12 +33,20 @@ local answered = {}
 local displayed
 ---@type table? what of it the user reads
 local displayed_content
----@type integer when either changed, in milliseconds
-local displayed_since = 0
+---@type integer? when that came onto the screen, in milliseconds; nil as long as it has not
+local drawn_at
+---@type integer when the user came to it
+local entered_at = 0
 
 ---@return integer
 local function now()
   return vim.uv.hrtime() / 1e6
+end
+
+--- Where requests are displayed.
+local function surface()
+  local style = require("agentchat.config").get().permission.style
+  return require(style == "inline" and "agentchat.permission_inline" or "agentchat.permission_float")
 end
 
 ---@return agentchat.Permission[]
@@ -46,18 +56,26 @@ local function open_requests()
   end, queue)
 end
 
---- The request to display and its place among the open ones.
+--- The request to display in this tab page and its place among the open ones.
 ---@return agentchat.Permission? request
 ---@return integer place
 ---@return integer total
 local function next_up()
   local open = open_requests()
+  local can_show = surface().can_show
   for place, request in ipairs(open) do
-    if not aside[request.request] then
+    if not aside[request.request] and can_show(request) then
       return request, place, #open
     end
   end
   return nil, 0, #open
+end
+
+--- What is displayed is new to the eye.
+local function appeared()
+  -- Without a screen nothing is ever drawn.
+  drawn_at = #vim.api.nvim_list_uis() == 0 and now() or nil
+  require("agentchat.permission_keys").reset()
 end
 
 --- Displays what is next, or nothing.
@@ -69,29 +87,53 @@ local function display()
       agent = request.agent,
       title = request.title,
       kind = request.kind,
+      marks = request.marks,
       detail = request.detail,
       options = request.options,
     }
   if not vim.deep_equal(content, displayed_content) then
-    displayed_content, displayed_since = content, now()
+    displayed_content = content
+    appeared()
   end
   displayed = request and request.request
-  local float = require("agentchat.permission_float")
+  local shown = surface()
   if request then
-    float.show(request, place, total)
+    shown.show(request, place, total, require("agentchat.permission_keys").prompt(request))
   else
-    float.hide()
+    shown.hide()
   end
+end
+
+--- Displays the same again: what is typed of an answer is another.
+M.refresh = display
+
+--- Neovim has drawn what is displayed.
+function M.was_drawn()
+  drawn_at = drawn_at or now()
+end
+
+--- Open requests and whether each was put aside, oldest first.
+---@return agentchat.Permission[] open
+---@return table<integer, boolean> aside by request
+function M.open()
+  return open_requests(), aside
 end
 
 --- Takes the helper's whole queue.
 ---@param list agentchat.Permission[]
 function M.set(list)
+  local known = {}
+  for _, request in ipairs(queue) do
+    known[request.request] = true
+  end
   queue = list
   require("agentchat.changes.proposed").set(open_requests())
   local listed = {}
   for _, request in ipairs(list) do
     listed[request.request] = true
+    if not known[request.request] then
+      require("agentchat.attention").asked(request)
+    end
   end
   for _, marks in ipairs({ aside, answered }) do
     for id in pairs(marks) do
@@ -103,11 +145,9 @@ function M.set(list)
   display()
 end
 
---- The float has to be drawn anew (another tab page, say): what is displayed is new to the eye.
+--- Another tab page is in view, say: what is displayed there is new to the eye.
 function M.display_again()
-  if displayed then
-    displayed_since = now()
-  end
+  appeared()
   display()
 end
 
@@ -118,25 +158,41 @@ function M.options()
   return request and request.options or {}
 end
 
---- The user has closed the display: the request waits.
+--- The user, or something that they did, has closed the display: all that is open waits until it is asked for.
 function M.put_aside()
-  if displayed then
-    aside[displayed] = true
-    display()
-    require("agentchat.message").show("info", "the request waits; :AgentChat permissions shows it again")
+  if not displayed then
+    return
   end
+  local open = open_requests()
+  for _, request in ipairs(open) do
+    aside[request.request] = true
+  end
+  display()
+  local what = #open > 1 and ("%d requests wait"):format(#open) or "the request waits"
+  require("agentchat.message").show("info", what .. "; :AgentChat permissions shows it again")
 end
 
---- Displays the open requests again that were put aside; when one is displayed, enters its float.
+--- Displays the open requests again that were put aside; when one is displayed, goes to it.
 function M.show()
-  if displayed and require("agentchat.permission_float").enter() then
+  local shown = surface()
+  entered_at = now()
+  require("agentchat.permission_keys").reset()
+  if next_up() and shown.enter() then
     return
   end
   aside = {}
-  if #open_requests() == 0 then
+  local open = open_requests()
+  if #open == 0 then
     require("agentchat.message").show("info", "no permission request is open")
+  elseif not next_up() then
+    shown.reveal(open[1])
   end
   display()
+end
+
+--- The user has left the display that they had gone to.
+function M.left()
+  require("agentchat.permission_keys").reset()
 end
 
 ---@param request agentchat.Permission
@@ -200,16 +256,29 @@ end
 local function readable()
   local message = require("agentchat.message")
   local request, _, total = next_up()
-  if not request then
+  if not request or request.request ~= displayed then
     local hint = total > 0 and "; :AgentChat permissions shows the open ones" or ""
     message.show("warn", "no permission request is displayed" .. hint)
     return nil
+  elseif not surface().is_shown() then
+    message.show("warn", "not answered: the request is not in view; :AgentChat permissions shows it")
+    return nil
   end
-  if now() - displayed_since < SETTLE_TIME then
+  if not drawn_at or now() - drawn_at < SETTLE_TIME then
     message.show("warn", "not answered: this request has just appeared or changed, read it and answer again")
     return nil
   end
   return request
+end
+
+--- The displayed request for a key that was pressed in it: one that was typed before the user had got there does nothing.
+---@return agentchat.Permission?
+function M.readable_inside()
+  if now() - entered_at < SETTLE_TIME then
+    require("agentchat.message").show("warn", "not answered: you have just come here; press the key again")
+    return nil
+  end
+  return readable()
 end
 
 --- The option that a bare "allow" or "deny" stands for. Allowing never lasts; denying may, rather than not be done.
@@ -261,11 +330,11 @@ function M.decide(verb, wanted)
   end
 end
 
---- Answers the displayed request with its n-th option; the digits inside of the float.
+--- Answers the displayed request with its n-th option.
 ---@param n integer 1-based
 function M.choose(n)
-  local request = readable()
-  local option = request and request.options[n]
+  local request = next_up()
+  local option = request and request.request == displayed and request.options[n]
   if request and option then
     answer(request, option)
   end

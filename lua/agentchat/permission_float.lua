@@ -1,20 +1,31 @@
 --- The float that displays a permission request. It takes no focus: keys typed elsewhere never reach it.
+---
+--- When all of a request has no room, what is asked and the keys are in view from the start, the rest is scrolled to, and
+--- the border repeats the keys.
 
 local M = {}
 
 local api = vim.api
+local card_of = require("agentchat.permission_card")
 local ns = api.nvim_create_namespace("agentchat.hint")
+local draw_ns = api.nvim_create_namespace("agentchat.permission")
 
 local MAX_WIDTH = 72
 --- A chat that is at least this wide has the card in its own column, off the user's text.
 local MIN_COLUMN = 40
---- Rows that the card needs at least: what it is about, and how to answer.
+--- The part of the screen's height that a long request takes at most, unless that is next to nothing: it is to be
+--- noticed, not to be in the way.
+local MAX_SHARE, LEAST_HEIGHT = 0.6, 10
+--- Rows that the card needs at least: what it is about, and a beginning of the rest.
 local LEAST_ROWS = 2
+--- Rows of the command or the diff that stand below the options at least, when both are to be seen at once.
+local LEAST_DETAIL = 4
 
 ---@class agentchat.Card
 ---@field request agentchat.Permission
 ---@field place integer
 ---@field total integer
+---@field prompt? string what is typed of an answer so far, said in the border
 
 ---@type agentchat.Card? what should be displayed
 local card
@@ -22,80 +33,115 @@ local card
 local buf
 ---@type integer?
 local win
+--- Whether we are closing the window ourselves.
 local closing = false
+---@type table? the window's configuration as it was last set
+local placed
 
---- Lines of a diff, by their first character; a line that starts with "±" begins one.
-local diff_groups = { ["+"] = "AgentChatAdded", ["-"] = "AgentChatRemoved" }
-
---- The key that the user has mapped to a `<Plug>` mapping.
----@param plug string
----@return string?
-local function key_for(plug)
-  for _, map in ipairs(api.nvim_get_keymap("n")) do
-    if map.rhs and map.rhs:lower() == plug:lower() then
-      return map.lhs
-    end
-  end
+---@return boolean
+local function is_here()
+  return win ~= nil and api.nvim_win_is_valid(win) and api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage()
 end
 
----@param text string
-local function printable(text)
-  return (text:gsub("[\r\n]", " "))
+---@return boolean
+local function is_inside()
+  return win ~= nil and api.nvim_get_current_win() == win
 end
 
---- The lines of the card. A card that is too tall for the screen shows how to answer first, and the rest below.
+--- Rows that the lines take when they are wrapped.
+---@param rows agentchat.CardRow[]
 ---@param width integer
----@param tall boolean
----@return string[] lines
----@return { [1]: integer, [2]: string }[] marks rows (0-based) with their highlight group
-local function render(width, tall)
-  local request = assert(card).request
-  local lines, marks = {}, {}
-  local function add(text, group)
-    lines[#lines + 1] = printable(text)
-    if group then
-      marks[#marks + 1] = { #lines - 1, group }
+local function height_of(rows, width)
+  local height = 0
+  for _, row in ipairs(rows) do
+    height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(row[1]) / width))
+  end
+  return height
+end
+
+--- The rows of the card for a window of that width, and how many screen rows they take.
+---@param width integer
+---@param room integer screen rows there are
+---@return agentchat.CardRow[] rows
+---@return integer height
+local function arrange(width, room)
+  local parts = card_of.parts(assert(card).request)
+  local line = ("─"):rep(width)
+  local rule = { { line, "AgentChatDim", #line } }
+  local function join(...)
+    local rows = {}
+    for _, part in ipairs({ ... }) do
+      vim.list_extend(rows, part)
     end
+    return rows
   end
-  local function add_detail()
-    for _, note in ipairs(request.notes or {}) do
-      add(note, "AgentChatNotice")
-    end
-    local in_diff = false
-    for _, line in ipairs(request.detail or {}) do
-      in_diff = in_diff or vim.startswith(line, "±")
-      local group = in_diff and diff_groups[line:sub(1, 1)] or nil
-      add(line, group)
-    end
+  local rows = join(parts.about, parts.detail, rule, parts.options)
+  local height = height_of(rows, width)
+  if height > room then
+    local head = join(parts.about, rule, parts.options, rule)
+    local with_options = height_of(head, width) + math.min(height_of(parts.detail, width), LEAST_DETAIL) <= room
+    rows = with_options and join(head, parts.detail) or rows
   end
-  local kind = request.kind and request.kind ~= "" and request.kind .. ": " or ""
-  local function add_keys()
-    local allow = key_for("<Plug>(agentchat-allow)") or ":AgentChat allow"
-    local deny = key_for("<Plug>(agentchat-deny)") or ":AgentChat deny"
-    local enter = key_for("<Plug>(agentchat-permission)") or ":AgentChat permissions"
-    add(("%s · %s"):format(allow, deny), "AgentChatDim")
-    add(("%s, then y, n or a digit"):format(enter), "AgentChatDim")
+  return rows, height
+end
+
+--- Where the card may be.
+---@return integer row below its border, 0-based
+---@return integer room screen rows within the border
+local function space()
+  local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
+  local top = (vim.o.showtabline == 2 or (vim.o.showtabline == 1 and #api.nvim_list_tabpages() > 1)) and 1 or 0
+  local row = require("agentchat.layout").prompt_area() or bottom
+  -- Above the prompt if there is any room, so that the user sees what they type.
+  if row - top < LEAST_ROWS + 2 then
+    row = bottom
   end
-  add(kind .. request.title, "AgentChatPermissionTitle")
-  if tall then
-    add_keys()
-  else
-    add_detail()
+  local most = math.max(LEAST_HEIGHT, math.floor(vim.o.lines * MAX_SHARE))
+  return row, math.max(1, math.min(row - top - 2, most))
+end
+
+---@return integer
+local function card_width()
+  local _, column = require("agentchat.layout").prompt_area()
+  local widest = column and column >= MIN_COLUMN and column or vim.o.columns
+  return math.max(10, math.min(MAX_WIDTH, widest - 2))
+end
+
+---@param width integer
+---@return string
+local function footer(width)
+  local current = assert(card)
+  local room = width - 2
+  if not is_inside() then
+    return card_of.how(current.request, room)
   end
-  add(("─"):rep(width), "AgentChatDim")
-  for n, option in ipairs(request.options or {}) do
-    add(("%d %s"):format(n, option.name))
-  end
-  if #(request.options or {}) == 0 then
-    add("The agent offers no options; :AgentChat cancel ends the request.")
-  end
-  if tall then
-    add(("─"):rep(width), "AgentChatDim")
-    add_detail()
-  else
-    add_keys()
-  end
-  return lines, marks
+  return current.prompt or require("agentchat.permission_options").summary(current.request.options or {}, room)
+end
+
+---@param width integer
+---@param height integer of all rows
+---@param row integer
+---@param room integer
+---@return vim.api.keyset.win_config
+local function configuration(width, height, row, room)
+  local current = assert(card)
+  local title = card_of.heading(current.request, current.place, current.total)
+  title = height > room and title .. " ↓ more inside" or title
+  return {
+    relative = "editor",
+    anchor = "SE",
+    row = row,
+    col = vim.o.columns,
+    width = width,
+    height = math.min(height, room),
+    border = "rounded",
+    title = " " .. title .. " ",
+    title_pos = "left",
+    footer = (" %s "):format(footer(width)),
+    footer_pos = "left",
+    focusable = is_inside(),
+    zindex = 60,
+  }
 end
 
 ---@return integer
@@ -104,98 +150,75 @@ local function ensure_buffer()
     return buf
   end
   buf = require("agentchat.chats").create_buffer("agentchat://permission")
-  local function map(lhs, action, desc)
-    vim.keymap.set("n", lhs, action, { buffer = buf, desc = desc, nowait = true })
-  end
-  local permission = require("agentchat.permission")
-  map("y", function()
-    permission.decide("allow")
-  end, "Allow once")
-  map("n", function()
-    permission.decide("deny")
-  end, "Reject once")
-  map("q", function()
-    api.nvim_win_close(0, true)
-  end, "Put the request aside")
-  for n = 1, 9 do
-    map(tostring(n), function()
-      permission.choose(n)
-    end, "Answer with option " .. n)
-  end
+  vim.bo[buf].undolevels = -1
+  vim.bo[buf].modifiable = false
+  require("agentchat.permission_keys").map(buf)
   vim.bo[buf].filetype = "agentchat_permission"
   return buf
 end
 
---- Rows that the lines take when they are wrapped.
----@param lines string[]
----@param width integer
-local function wrapped_height(lines, width)
-  local rows = 0
-  for _, line in ipairs(lines) do
-    rows = rows + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width))
-  end
-  return rows
-end
-
----@param lines string[]
----@param width integer
----@return vim.api.keyset.win_config config
----@return boolean tall whether some of the lines are not visible
-local function place_on_screen(lines, width)
-  local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
-  local row = require("agentchat.layout").prompt_area()
-  row = row or bottom
-  local top = vim.o.showtabline == 2 and 1 or 0
-  local height = wrapped_height(lines, width)
-  -- Above the prompt if there is any room, so that the user sees what they type.
-  if row - top < math.min(height, LEAST_ROWS) + 2 then
-    row = bottom
-  end
-  local current = assert(card)
-  local room = math.max(1, row - top - 2)
-  local count = current.total > 1 and (" (%d of %d)"):format(current.place, current.total) or ""
-  return {
-    relative = "editor",
-    anchor = "SE",
-    row = row,
-    col = vim.o.columns,
-    width = width,
-    height = math.min(height, room),
-    style = "minimal",
-    border = "rounded",
-    title = (" %s asks%s "):format(printable(current.request.agent or "The agent"), count),
-    title_pos = "left",
-    footer = height > room and " more inside " or "",
-    focusable = false,
-    zindex = 60,
-  },
-    height > room
-end
-
 ---@param target integer
----@param lines string[]
----@param marks { [1]: integer, [2]: string }[]
-local function fill(target, lines, marks)
-  vim.bo[target].modifiable = true
-  api.nvim_buf_set_lines(target, 0, -1, true, lines)
-  vim.bo[target].modifiable = false
+---@param rows agentchat.CardRow[]
+local function fill(target, rows)
+  local lines = vim.tbl_map(function(row)
+    return row[1]
+  end, rows)
+  if not vim.deep_equal(lines, api.nvim_buf_get_lines(target, 0, -1, true)) then
+    vim.bo[target].modifiable = true
+    api.nvim_buf_set_lines(target, 0, -1, true, lines)
+    vim.bo[target].modifiable = false
+    vim.bo[target].modified = false
+  end
   api.nvim_buf_clear_namespace(target, ns, 0, -1)
-  for _, mark in ipairs(marks) do
-    api.nvim_buf_set_extmark(target, ns, mark[1], 0, { end_col = #lines[mark[1] + 1], hl_group = mark[2] })
+  for i, row in ipairs(rows) do
+    if row[3] > 0 then
+      api.nvim_buf_set_extmark(target, ns, i - 1, 0, { end_col = row[3], hl_group = row[2] })
+    end
   end
 end
 
 local function close_window()
   if win and api.nvim_win_is_valid(win) then
     closing = true
-    local was_current = api.nvim_get_current_win() == win
-    api.nvim_win_close(win, true)
+    local was_current = is_inside()
+    local ok, reason = pcall(api.nvim_win_close, win, true)
     closing = false
+    if not ok then
+      error(reason, 0)
+    end
     if was_current then
       vim.cmd("stopinsert")
     end
   end
-  win = nil
+  win, placed = nil, nil
+end
+
+---@param target integer
+---@param config vim.api.keyset.win_config
+local function open_window(target, config)
+  local opening = vim.tbl_extend("force", config, { style = "minimal", noautocmd = true })
+  win = api.nvim_open_win(target, false, opening)
+  placed = config
+  local options = {
+    wrap = true,
+    linebreak = false,
+    list = false,
+    spell = false,
+    scrolloff = 0,
+    winfixbuf = true,
+    winhighlight = "FloatBorder:AgentChatPermissionBorder,FloatFooter:AgentChatPermissionHint",
+  }
+  for name, value in pairs(options) do
+    api.nvim_set_option_value(name, value, { win = win, scope = "local" })
+  end
+end
+
+--- Neovim draws no windows while a command line is typed: the request would come into view only when it is run.
+local function draw_under_command_line()
+  local mode = api.nvim_get_mode()
+  if mode.mode == "c" and not mode.blocking and vim.fn.wildmenumode() == 0 and vim.fn.pumvisible() == 0 then
+    vim.cmd("redraw")
+  end
 end
 
 --- Makes the screen show `card`.
@@ -204,31 +227,50 @@ local function draw()
     close_window()
     return
   end
-  if win and (not api.nvim_win_is_valid(win) or api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage()) then
+  if win and not is_here() then
     close_window()
   end
-  local _, column = require("agentchat.layout").prompt_area()
-  local widest = column and column >= MIN_COLUMN and column or vim.o.columns
-  local width = math.max(10, math.min(MAX_WIDTH, widest - 2))
-  local lines, marks = render(width, false)
-  local config, tall = place_on_screen(lines, width)
-  if tall then
-    lines, marks = render(width, true)
-  end
+  local width = card_width()
+  local row, room = space()
+  local rows, height = arrange(width, room)
+  local config = configuration(width, height, row, room)
   local target = ensure_buffer()
-  fill(target, lines, marks)
-  if win then
-    config.focusable = api.nvim_get_current_win() == win
+  fill(target, rows)
+  if not win then
+    open_window(target, config)
+    draw_under_command_line()
+  elseif not vim.deep_equal(config, placed) or not require("agentchat.windows").is_float(win) then
+    placed = config
     api.nvim_win_set_config(win, config)
-  else
-    win = api.nvim_open_win(target, false, config)
-    vim.wo[win][0].wrap = true
-    vim.wo[win][0].winhighlight = "FloatBorder:AgentChatPermissionBorder"
   end
 end
 
 local function draw_or_retry()
   require("agentchat.textlock").run(draw)
+end
+
+--- The border says how to answer from where the user is: that is another way when the mode or the buffer is another one.
+local function refresh_footer()
+  if not card or not placed or not is_here() then
+    return
+  end
+  local text = (" %s "):format(footer(placed.width))
+  if text ~= placed.footer then
+    placed.footer = text
+    pcall(api.nvim_win_set_config, win, { footer = text, footer_pos = "left" })
+  end
+end
+
+--- What is displayed is on the screen only once Neovim has drawn it.
+local function watch_drawing()
+  api.nvim_set_decoration_provider(draw_ns, {
+    on_win = function(_, drawn)
+      if drawn == win then
+        require("agentchat.permission").was_drawn()
+      end
+      return false
+    end,
+  })
 end
 
 local watching = false
@@ -238,8 +280,20 @@ local function watch()
     return
   end
   watching = true
+  watch_drawing()
   local group = api.nvim_create_augroup("agentchat.permission", {})
-  api.nvim_create_autocmd("VimResized", { group = group, callback = draw_or_retry })
+  local function redraw()
+    if card then
+      draw_or_retry()
+    end
+  end
+  api.nvim_create_autocmd({ "VimResized", "WinResized" }, { group = group, callback = redraw })
+  api.nvim_create_autocmd({ "ModeChanged", "BufEnter" }, { group = group, callback = refresh_footer })
+  api.nvim_create_autocmd("OptionSet", {
+    group = group,
+    pattern = { "cmdheight", "laststatus", "showtabline" },
+    callback = vim.schedule_wrap(redraw),
+  })
   api.nvim_create_autocmd("TabEnter", {
     group = group,
     callback = function()
@@ -251,30 +305,19 @@ local function watch()
   api.nvim_create_autocmd("WinClosed", {
     group = group,
     callback = function(args)
-      if tonumber(args.match) ~= win or closing then
-        return
+      if tonumber(args.match) == win and not closing then
+        win, placed = nil, nil
+        vim.schedule(require("agentchat.permission").put_aside)
       end
-      -- Whoever is in it and closes it, or wipes its buffer, does not want to see it. `:only` and `:tabclose` mean other
-      -- windows.
-      local is_meant = api.nvim_get_current_win() == win
-      local tabs = #api.nvim_list_tabpages()
-      win = nil
-      vim.schedule(function()
-        local permission = require("agentchat.permission")
-        local is_wiped = not buf or not api.nvim_buf_is_loaded(buf)
-        if is_wiped or (is_meant and #api.nvim_list_tabpages() == tabs) then
-          permission.put_aside()
-        else
-          permission.display_again()
-        end
-      end)
     end,
   })
   api.nvim_create_autocmd("WinLeave", {
     group = group,
     callback = function()
-      if win and api.nvim_get_current_win() == win then
-        api.nvim_win_set_config(win, { focusable = false })
+      if is_inside() then
+        api.nvim_win_set_config(win --[[@as integer]], { focusable = false })
+        require("agentchat.permission").left()
+        vim.schedule(redraw)
       end
     end,
   })
@@ -284,26 +327,50 @@ end
 ---@param request agentchat.Permission
 ---@param place integer its place in the queue
 ---@param total integer how many are open
-function M.show(request, place, total)
+---@param prompt? string what is typed of an answer so far
+function M.show(request, place, total, prompt)
   watch()
-  card = { request = request, place = place, total = total }
+  card = { request = request, place = place, total = total, prompt = prompt }
   draw_or_retry()
 end
 
 --- Displays nothing.
 function M.hide()
-  card = nil
-  draw_or_retry()
+  if card or win then
+    card = nil
+    draw_or_retry()
+  end
 end
+
+--- Whether the float can display a request at all: it can in any tab page.
+---@return boolean
+function M.can_show()
+  return true
+end
+
+--- Brings a request into view that cannot be displayed in this tab page: there is none.
+function M.reveal() end
+
+--- Whether there is a float in the tab page where the user is.
+---@return boolean
+function M.is_shown()
+  return is_here()
+end
+
+--- Whether the user is in the float.
+M.is_inside = is_inside
 
 --- Makes the float the current window.
 ---@return boolean entered
 function M.enter()
-  if not win or not api.nvim_win_is_valid(win) then
+  if not is_here() then
     return false
   end
-  api.nvim_win_set_config(win, { focusable = true })
-  api.nvim_set_current_win(win)
+  local target = win --[[@as integer]]
+  api.nvim_win_set_config(target, { focusable = true })
+  api.nvim_set_current_win(target)
+  api.nvim_win_set_cursor(target, { 1, 0 })
+  draw_or_retry()
   return true
 end
 

@@ -192,9 +192,17 @@ end
 
 --- The same, or opens the fold at the cursor; where there is neither, the key's own meaning.
 function M.go_or_down()
+  local inline = package.loaded["agentchat.permission_inline"]
+  if inline and inline.press_at_cursor() then
+    return
+  end
   local line = vim.fn.line(".")
   if vim.fn.foldclosed(line) ~= -1 then
     vim.cmd("normal! zo")
+    return
+  end
+  local terminal = vim.api.nvim_get_current_line():match("^  │ terminal (%S+)$")
+  if terminal and require("agentchat.terminals").open(terminal) then
     return
   end
   local chat, buf = current()

@@ -113,6 +113,26 @@ function M.put_aside(chat)
   return old
 end
 
+--- Takes rows out that the helper would have taken out, which is gone.
+---@param chat agentchat.Chat
+---@param first integer 0-based
+---@param last integer the row after the last
+function M.remove(chat, first, last)
+  local buf = chat.transcript
+  local state = buf and states[buf]
+  if not buf or not state then
+    return
+  end
+  local count = api.nvim_buf_line_count(buf)
+  textlock.run(function()
+    if states[buf] == state and api.nvim_buf_line_count(buf) == count then
+      vim.bo[buf].modifiable = true
+      api.nvim_buf_set_lines(buf, first, last, true, {})
+      vim.bo[buf].modifiable = false
+    end
+  end)
+end
+
 --- The prompts that were queued are back in the prompt: removes the rows at the end that say so.
 ---@param chat agentchat.Chat
 function M.drop_queued(chat)
@@ -138,13 +158,7 @@ function M.drop_queued(chat)
   if first > 0 and api.nvim_buf_get_lines(buf, first - 1, first, true)[1] == "" then
     first = first - 1
   end
-  textlock.run(function()
-    if states[buf] == state and api.nvim_buf_line_count(buf) == last then
-      vim.bo[buf].modifiable = true
-      api.nvim_buf_set_lines(buf, first, last, true, {})
-      vim.bo[buf].modifiable = false
-    end
-  end)
+  M.remove(chat, first, last)
 end
 
 ---@type table<string, integer> ids of highlight groups, which never change

@@ -13,7 +13,9 @@ use serde_json::value::RawValue;
 
 use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
 use crate::core::ids::SessionId;
-use crate::core::message::{AgentCommand, AgentMessage, AgentRequest, Answer, Choices, RpcError, Update, Usage};
+use crate::core::message::{
+    AgentCommand, AgentMessage, AgentRequest, Answer, Choices, RpcError, TerminalVerb, TerminalWanted, Update, Usage,
+};
 use crate::core::prompt::PromptCapabilities;
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
 
@@ -235,7 +237,36 @@ pub fn request(method: &str, params: Option<&RawValue>) -> AgentRequest {
             },
             Err(error) => invalid(error),
         },
+        "terminal/create" => match serde_json::from_str::<v1::CreateTerminalRequest>(raw) {
+            Ok(create) => AgentRequest::CreateTerminal {
+                session: SessionId::from(&*create.session_id.0),
+                wanted: TerminalWanted {
+                    command: create.command,
+                    args: create.args,
+                    env: create.env.into_iter().map(|variable| (variable.name, variable.value)).collect(),
+                    cwd: create.cwd,
+                    output_byte_limit: create.output_byte_limit,
+                },
+            },
+            Err(error) => invalid(error),
+        },
+        "terminal/output" => terminal(raw, TerminalVerb::Output),
+        "terminal/wait_for_exit" => terminal(raw, TerminalVerb::WaitForExit),
+        "terminal/kill" => terminal(raw, TerminalVerb::Kill),
+        "terminal/release" => terminal(raw, TerminalVerb::Release),
         _ => AgentRequest::Unknown { method: method.to_owned() },
+    }
+}
+
+/// The four requests about a terminal that exists have the same parameters.
+fn terminal(raw: &str, verb: TerminalVerb) -> AgentRequest {
+    match serde_json::from_str::<v1::TerminalOutputRequest>(raw) {
+        Ok(about) => AgentRequest::Terminal {
+            session: SessionId::from(&*about.session_id.0),
+            id: about.terminal_id.0.to_string(),
+            verb,
+        },
+        Err(error) => AgentRequest::Invalid { problem: format!("Invalid params: {error}") },
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::core::ids::CallId;
-use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError};
+use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError, TerminalExit};
 use crate::core::prompt::PromptBlock;
 use crate::core::requests::ReplyToken;
 
@@ -73,7 +73,7 @@ fn content(block: &PromptBlock) -> v1::ContentBlock {
 fn initialize() -> v1::InitializeRequest {
     let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
     v1::InitializeRequest::new(ProtocolVersion::V1)
-        .client_capabilities(v1::ClientCapabilities::new().fs(files))
+        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true))
         .client_info(
             v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),
         )
@@ -102,12 +102,21 @@ pub fn reply(token: ReplyToken, reply: Reply) -> Vec<u8> {
         ),
         Reply::Cancelled => answer(&token, v1::RequestPermissionResponse::new(v1::RequestPermissionOutcome::Cancelled)),
         Reply::Content(text) => answer(&token, v1::ReadTextFileResponse::new(text)),
+        Reply::TerminalCreated(id) => answer(&token, v1::CreateTerminalResponse::new(v1::TerminalId::new(id))),
+        Reply::TerminalOutput(output, truncated, exit) => {
+            answer(&token, v1::TerminalOutputResponse::new(output, truncated).exit_status(exit.map(exit_status)))
+        }
+        Reply::TerminalExited(exit) => answer(&token, v1::WaitForTerminalExitResponse::new(exit_status(exit))),
         Reply::Done => answer(&token, v1::WriteTextFileResponse::new()),
         Reply::Error(RpcError { code, message }) => {
             let code = code.unwrap_or(RpcError::INTERNAL);
             respond::<()>(&token, Outcome::Error { code, message })
         }
     }
+}
+
+fn exit_status(exit: TerminalExit) -> v1::TerminalExitStatus {
+    v1::TerminalExitStatus::new().exit_code(exit.code).signal(exit.signal)
 }
 
 fn answer(token: &ReplyToken, result: impl Serialize) -> Vec<u8> {
@@ -152,7 +161,7 @@ mod tests {
             "{initialize}"
         );
         assert!(initialize.contains(r#""readTextFile":true,"writeTextFile":true"#), "{initialize}");
-        assert!(!initialize.contains(r#""terminal":true"#), "{initialize}");
+        assert!(initialize.contains(r#""terminal":true"#), "{initialize}");
         assert_eq!(
             text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into() })),
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"

@@ -78,9 +78,8 @@ fn content(item: &Value) -> ToolContent {
             }
             _ => ToolContent::Other(short(item)),
         },
-        Some("terminal") => {
-            text(item, "terminalId").map_or_else(|| ToolContent::Other(short(item)), ToolContent::Terminal)
-        }
+        Some("terminal") => text(item, "terminalId")
+            .map_or_else(|| ToolContent::Other(short(item)), |id| ToolContent::Terminal(id, "".into())),
         _ => ToolContent::Other(short(item)),
     }
 }

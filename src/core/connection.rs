@@ -104,7 +104,13 @@ impl State {
                 self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
             }
             (AgentRequest::Permission { .. }, None) => self.reply(id, Reply::Cancelled),
-            (AgentRequest::ReadFile { session, .. } | AgentRequest::WriteFile { session, .. }, None) => {
+            (
+                AgentRequest::ReadFile { session, .. }
+                | AgentRequest::WriteFile { session, .. }
+                | AgentRequest::CreateTerminal { session, .. }
+                | AgentRequest::Terminal { session, .. },
+                None,
+            ) => {
                 let error = RpcError::new(RpcError::NOT_FOUND, format!("There is no session {session}"));
                 self.reply(id, Reply::Error(error));
             }
@@ -121,6 +127,10 @@ impl State {
             }
             (AgentRequest::WriteFile { session, path, content }, Some(chat)) => {
                 self.write_file(chat, id, (conn, session), path, content);
+            }
+            (AgentRequest::CreateTerminal { wanted, .. }, Some(chat)) => self.create_terminal(chat, id, wanted),
+            (AgentRequest::Terminal { id: terminal, verb, .. }, Some(chat)) => {
+                self.about_terminal(chat, conn, id, &terminal, verb);
             }
         }
     }
@@ -209,8 +219,10 @@ impl State {
     pub(super) fn gone(&mut self, conn: ConnId, departure: &Departure) {
         let Some(connection) = self.connections.remove(&conn) else { return };
         self.effects.push(Effect::ClearTimer(TimerKey::Initialize(conn)));
+        self.release_terminals(|_, of| of == conn);
         for request in self.open.drop_connection(conn) {
             self.forget_file_work(request);
+            self.terminal_work.remove(&request);
             self.withdraw_permission(request);
         }
         let agent = connection.agent;

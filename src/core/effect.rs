@@ -7,8 +7,8 @@ use super::attribution::Author;
 use super::config::AgentSpec;
 use super::event::TimerKey;
 use super::follow::{Visit, Whereabouts};
-use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
-use super::message::{AgentCall, AgentCommand, AgentNotice, Reply};
+use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TerminalId};
+use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalWanted};
 use super::permission::PermissionView;
 use super::permission::judge::NewAnswer;
 use super::permission::rule::Action;
@@ -46,6 +46,14 @@ pub enum Effect {
     ReadFile(FileJob, ReadRange),
     /// Write a file; `Event::FileDone` follows.
     WriteFile(FileJob, Arc<str>),
+    /// Start a command in a terminal; `Event::TerminalStarted` follows.
+    StartTerminal(Box<TerminalJob>),
+    /// Read what is on a terminal; `Event::TerminalRead` follows.
+    ReadTerminal(OpenId, TerminalId),
+    /// End the command of a terminal; `Event::TerminalExited` follows if it still ran.
+    KillTerminal(TerminalId),
+    /// The agent needs the terminal no more: once its command has ended and all of it was shown, it is forgotten.
+    ReleaseTerminal(TerminalId),
     /// Look at a project ahead of the first turn in it.
     Survey(PathBuf),
     /// A turn of this number begins: keep what the project is, and watch it.
@@ -89,6 +97,21 @@ pub struct FileJob {
     pub session: (ConnId, SessionId),
     /// Absolute path without links, which is what was allowed; should it lead elsewhere by now, nothing is done.
     pub path: PathBuf,
+}
+
+/// A command to be run in a terminal for an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalJob {
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// The request that it serves.
+    pub request: OpenId,
+    /// The chat that it belongs to.
+    pub chat: ChatId,
+    /// What to run.
+    pub wanted: TerminalWanted,
+    /// Absolute folder.
+    pub cwd: PathBuf,
 }
 
 /// Where to look for changes.

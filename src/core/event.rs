@@ -1,11 +1,12 @@
 //! What may happen to the core.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::attribution::DiskChange;
 use super::follow::{Look, Visit};
-use super::ids::{ChatId, ConnId, OpenId, PromptId};
-use super::message::AgentMessage;
+use super::ids::{ChatId, ConnId, OpenId, PromptId, TerminalId};
+use super::message::{AgentMessage, TerminalExit};
 use super::permission::weigh::Weighed;
 use super::prompt::{Found, PromptPart};
 
@@ -24,6 +25,14 @@ pub enum Event {
     Weighed(OpenId, Weighed),
     /// A file operation that an effect asked for is done.
     FileDone(OpenId, FileOutcome),
+    /// A command that an effect asked for runs in its terminal, or could not be started and why.
+    TerminalStarted(OpenId, TerminalId, Result<(), String>),
+    /// What is on a terminal, for a request: the text, and whether its beginning is missing.
+    TerminalRead(OpenId, TerminalId, String, bool),
+    /// The command of a terminal has ended, and all that it wrote was read.
+    TerminalExited(TerminalId, TerminalExit),
+    /// The last lines on a terminal are these now.
+    TerminalTail(TerminalId, Arc<str>),
     /// Files on disk changed, and not through us.
     DiskChanged(Vec<DiskChange>),
     /// What the agent did to a file on disk was taken over.
@@ -72,6 +81,8 @@ pub enum UserAction {
         /// The option's id.
         option: String,
     },
+    /// The command of a terminal is to be ended.
+    KillTerminal(TerminalId),
     /// The files that the agent changed are to be as they were before a turn; the newest with changes if `None`.
     Undo {
         /// In which chat.

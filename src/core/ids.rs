@@ -38,6 +38,10 @@ numeric_id!(
     PromptId
 );
 numeric_id!(
+    /// A terminal in which we run a command for an agent. Never reused.
+    TerminalId
+);
+numeric_id!(
     /// One turn of a chat, from `session/prompt` to its answer. Never reused.
     TurnId
 );

@@ -147,6 +147,22 @@ pub enum AgentRequest {
         /// The whole new text.
         content: Arc<str>,
     },
+    /// `terminal/create`.
+    CreateTerminal {
+        /// The session.
+        session: SessionId,
+        /// What to run.
+        wanted: TerminalWanted,
+    },
+    /// Another request about a terminal.
+    Terminal {
+        /// The session.
+        session: SessionId,
+        /// The agent's name for it.
+        id: String,
+        /// What is wanted of it.
+        verb: TerminalVerb,
+    },
     /// A method that is not served.
     Unknown {
         /// Its name.
@@ -168,12 +184,51 @@ impl AgentRequest {
     /// The session that the request names, if it is of a kind that does.
     pub const fn session(&self) -> Option<&SessionId> {
         match self {
-            Self::Permission { session, .. } | Self::ReadFile { session, .. } | Self::WriteFile { session, .. } => {
-                Some(session)
-            }
+            Self::Permission { session, .. }
+            | Self::ReadFile { session, .. }
+            | Self::WriteFile { session, .. }
+            | Self::CreateTerminal { session, .. }
+            | Self::Terminal { session, .. } => Some(session),
             Self::Unknown { .. } | Self::Invalid { .. } | Self::TooLong { .. } => None,
         }
     }
+}
+
+/// A command that an agent wants to run in a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalWanted {
+    /// A program, or, without arguments, a whole line for a shell.
+    pub command: String,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// Added to the environment.
+    pub env: Vec<(String, String)>,
+    /// As sent; checked by the core.
+    pub cwd: Option<PathBuf>,
+    /// Most bytes of output that the agent wants.
+    pub output_byte_limit: Option<u64>,
+}
+
+/// What an agent may want of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminalVerb {
+    /// `terminal/output`.
+    Output,
+    /// `terminal/wait_for_exit`.
+    WaitForExit,
+    /// `terminal/kill`.
+    Kill,
+    /// `terminal/release`.
+    Release,
+}
+
+/// How the command of a terminal ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalExit {
+    /// The exit code, unless a signal ended it.
+    pub code: Option<u32>,
+    /// The signal's name (`SIGTERM`).
+    pub signal: Option<String>,
 }
 
 /// One way to answer a permission request.
@@ -255,6 +310,12 @@ pub enum Reply {
     Cancelled,
     /// The text of a file.
     Content(String),
+    /// A terminal was created: our name for it.
+    TerminalCreated(String),
+    /// What is on a terminal, whether its beginning is missing, and how its command ended if it did.
+    TerminalOutput(String, bool, Option<TerminalExit>),
+    /// How the command of a terminal ended.
+    TerminalExited(TerminalExit),
     /// Done, nothing to tell.
     Done,
     /// Refused or failed.

@@ -29,6 +29,7 @@ mod files;
 mod prompting;
 mod sessions;
 mod summary;
+mod terminals;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -48,6 +49,12 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Gone(conn, departure) => state.gone(conn, &departure),
         Event::Weighed(request, weighed) => state.weighed(request, weighed),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
+        Event::TerminalStarted(request, terminal, result) => state.terminal_started(request, terminal, result),
+        Event::TerminalRead(request, terminal, text, truncated) => {
+            state.terminal_read(request, terminal, text, truncated);
+        }
+        Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
+        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
         Event::Undone(chat, report) => state.undone(chat, report),
@@ -73,6 +80,7 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),

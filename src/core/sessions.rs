@@ -158,6 +158,7 @@ impl State {
             connection.sessions.remove(&session);
             self.effects.push(Effect::ForgetSession(conn, session));
         }
+        self.release_terminals(|of, _| of == id);
     }
 
     /// Ends the agent's process and starts it anew, for every chat that it served.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::attribution::Doings;
 use super::config::Config;
-use super::effect::{Effect, MessageLevel, Show};
+use super::effect::{Effect, MessageLevel, Show, TerminalJob};
 use super::files::FileTask;
 use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
@@ -17,6 +17,7 @@ use super::quirks::Quirks;
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
 use super::summary::TurnRecord;
+use super::terminals::Terminals;
 use super::transcript::Transcript;
 
 /// Everything the core knows. One owner, no locks.
@@ -29,6 +30,9 @@ pub struct State {
     pub(super) permissions: Vec<Permission>,
     /// File operations that are weighed or under way.
     pub(super) file_work: BTreeMap<OpenId, FileTask>,
+    /// Commands that are weighed.
+    pub(super) terminal_work: BTreeMap<OpenId, TerminalJob>,
+    pub(super) terminals: Terminals,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
     touched: BTreeSet<ChatId>,
@@ -160,6 +164,8 @@ impl State {
             open: OpenRequests::default(),
             permissions: Vec::new(),
             file_work: BTreeMap::new(),
+            terminals: Terminals::default(),
+            terminal_work: BTreeMap::new(),
             now: Millis::default(),
             effects: Vec::new(),
             touched: BTreeSet::new(),
@@ -209,6 +215,7 @@ impl State {
     pub(super) fn reply(&mut self, request: OpenId, reply: Reply) {
         self.forget_file_work(request);
         // What was still weighed is of no interest any more.
+        self.terminal_work.remove(&request);
         self.permissions.retain(|permission| permission.request != request);
         if let Some(token) = self.open.close(request) {
             self.effects.push(Effect::Reply(token, reply));

@@ -1,5 +1,6 @@
 //! The core as a whole: conversations told as events, and the promises that hold for every schedule of events.
 
+mod commands;
 mod follow;
 mod prompts;
 mod requests;

@@ -85,8 +85,8 @@ pub enum ToolContent {
         /// Text after.
         new: Arc<str>,
     },
-    /// A terminal's live output.
-    Terminal(String),
+    /// A terminal: the agent's name for it, and the last lines on it as far as they are known.
+    Terminal(String, Arc<str>),
     /// A kind this version does not know.
     Other(String),
 }
@@ -150,7 +150,16 @@ impl ToolCall {
         self.name = name.or(self.name.take()).or_else(|| title.as_ref().filter(is_name).cloned());
         self.title = title.unwrap_or(std::mem::take(&mut self.title));
         self.kind = kind.unwrap_or(std::mem::take(&mut self.kind));
-        self.content = content.unwrap_or(std::mem::take(&mut self.content));
+        if let Some(mut content) = content {
+            for item in &mut content {
+                if let ToolContent::Terminal(name, tail) = item
+                    && let Some(known) = self.tail_of(name)
+                {
+                    *tail = known;
+                }
+            }
+            self.content = content;
+        }
         self.locations = locations.unwrap_or(std::mem::take(&mut self.locations));
         self.raw_input = raw_input.or(self.raw_input.take());
         self.raw_output = raw_output.or(self.raw_output.take());
@@ -161,6 +170,14 @@ impl ToolCall {
                 self.set_status(status, now);
             }
         }
+    }
+
+    /// The last lines of a terminal that it shows.
+    fn tail_of(&self, wanted: &str) -> Option<Arc<str>> {
+        self.content.iter().find_map(|content| match content {
+            ToolContent::Terminal(name, tail) if name == wanted => Some(tail.clone()),
+            _ => None,
+        })
     }
 
     /// Sets the status, and with a final one the end of the call.

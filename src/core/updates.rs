@@ -99,8 +99,9 @@ impl State {
     }
 
     /// Takes over what is said of a tool call; `is_new` when the agent announced a call rather than a change of one.
-    pub(super) fn update_tool(&mut self, id: ChatId, patch: ToolCallPatch, is_new: bool) {
+    pub(super) fn update_tool(&mut self, id: ChatId, mut patch: ToolCallPatch, is_new: bool) {
         let now = self.now;
+        self.fill_tails(patch.content.as_deref_mut().unwrap_or_default());
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let tool_id = patch.id.clone();
         let may_move = patch.locations.is_some() || patch.content.is_some() || patch.raw_input.is_some();

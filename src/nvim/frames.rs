@@ -18,7 +18,7 @@ use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
 use crate::core::transcript::{Change, EntryIndex, Transcript};
-use crate::view::TranscriptView;
+use crate::view::{Row, TranscriptView};
 
 /// Bytes of text in a frame to begin with.
 const FIRST_BUDGET: usize = 64 * 1024;
@@ -51,6 +51,8 @@ pub struct Frames {
     events: VecDeque<WaitingEvent>,
     /// The last status of those tool calls.
     calls: HashMap<(ChatId, String), String>,
+    /// Whether terminals have something to show.
+    terminals: bool,
     /// What was in a frame that failed, besides rows.
     again: Vec<Value>,
     /// The chat whose rows came last in a frame: the next one begins with the chat after it, so that none starves another.
@@ -165,6 +167,7 @@ impl Default for Frames {
             urgent: VecDeque::new(),
             events: VecDeque::new(),
             calls: HashMap::new(),
+            terminals: false,
             again: Vec::new(),
             served: None,
             inspections: VecDeque::new(),
@@ -220,6 +223,13 @@ impl Frames {
     pub fn see(&mut self, chat: ChatId, rows: Range<usize>) {
         if let Some(chat) = self.chats.get_mut(&chat) {
             chat.view.see(rows);
+        }
+    }
+
+    /// What the user is asked is to be at the end of a chat's transcript.
+    pub fn ask(&mut self, chat: ChatId, rows: Vec<Row>) {
+        if let Some(chat) = self.chats.get_mut(&chat) {
+            chat.view.set_asked(rows);
         }
     }
 
@@ -284,6 +294,16 @@ impl Frames {
         self.urgent.extend(wire::item(&Show::Message(level, text)));
     }
 
+    /// Terminals have something to show, which is asked for with the next frame; or no longer.
+    pub const fn set_terminals(&mut self, have_news: bool) {
+        self.terminals = have_news;
+    }
+
+    /// Items for terminals that go into the next frame.
+    pub fn add_terminals(&mut self, items: Vec<Value>) {
+        self.urgent.extend(items);
+    }
+
     /// All that is known of a tool call is to be shown.
     pub fn inspect(&mut self, chat: ChatId, entry: EntryIndex, title: String, lines: Vec<String>) {
         self.inspections.push_back(Inspection { chat, entry, title, lines: lines.into_iter(), is_first: true });
@@ -325,6 +345,7 @@ impl Frames {
             || !self.urgent.is_empty()
             || !self.events.is_empty()
             || !self.again.is_empty()
+            || self.terminals
             || !self.inspections.is_empty();
         let others = waits.then_some(self.calm_before);
         let of_chat = |chat: &Chat| {

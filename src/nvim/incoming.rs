@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 
 use super::channel::Writer;
 use crate::core::event::UserAction;
-use crate::core::ids::{ChatId, OpenId, PromptId};
+use crate::core::ids::{ChatId, OpenId, PromptId, TerminalId};
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
+use crate::view::Row;
 
 /// Something that Lua said.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +36,14 @@ pub enum FromLua {
     Trail(ChatId, u64),
     /// Files are looked for; the number names the question.
     FindFiles(u64, Wanted),
+    /// The user typed into a terminal.
+    TerminalInput(TerminalId, Vec<u8>),
+    /// A window shows a terminal with so many columns and rows.
+    TerminalSize(TerminalId, u16, u16),
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
+    /// What the user is asked, to be shown at the end of a transcript; no rows if nothing is.
+    Asked(ChatId, Vec<Row>),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
 }
@@ -115,6 +122,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             },
         ),
         "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
+        "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
@@ -141,6 +149,20 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
+        "terminal_input" => FromLua::TerminalInput(
+            TerminalId(integer(arguments, "terminal")?),
+            match get(arguments, "data")? {
+                Value::String(data) => data.as_bytes().to_vec(),
+                Value::Binary(data) => data.clone(),
+                _ => return None,
+            },
+        ),
+        "terminal_size" => FromLua::TerminalSize(
+            TerminalId(integer(arguments, "terminal")?),
+            u16::try_from(integer(arguments, "columns")?).ok()?,
+            u16::try_from(integer(arguments, "rows")?).ok()?,
+        ),
         "undo" => FromLua::Action(UserAction::Undo {
             chat: chat()?,
             turn: integer(arguments, "turn"),
@@ -150,6 +172,26 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })
+}
+
+/// Highlight groups of the rows that show a permission request.
+const ASKED_GROUPS: [&str; 5] = [
+    "AgentChatPermissionTitle",
+    "AgentChatPermissionDanger",
+    "AgentChatPermissionKey",
+    "AgentChatAdded",
+    "AgentChatRemoved",
+];
+
+/// A row of a permission request: its text, and the group of its first bytes. It is as long as Lua made it, so that a
+/// command is seen whole.
+fn asked_row(value: &Value) -> Option<Row> {
+    let [line, group, bytes] = value.as_array()?.as_slice() else { return None };
+    let line = text(line)?.replace('\n', "⏎");
+    let end = line.floor_char_boundary(usize::try_from(bytes.as_u64()?).ok()?);
+    let group = ASKED_GROUPS.into_iter().find(|known| Some(*known) == group.as_str());
+    let marks = group.filter(|_| end > 0).map(|group| (0, end, group)).into_iter().collect();
+    Some(Row { text: line, marks })
 }
 
 /// A piece of a prompt.

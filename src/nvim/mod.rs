@@ -6,6 +6,7 @@
 //! * [`wire`]: values for Lua;
 //! * [`context`]: what a prompt mentions;
 //! * [`places`]: a look at where an agent is;
+//! * [`terminals`]: the terminals of agents and their buffers;
 //! * [`hand`]: calls of Lua functions;
 //! * [`files`]: reading and writing files through Neovim's buffers.
 
@@ -16,4 +17,5 @@ pub mod frames;
 pub mod hand;
 pub mod incoming;
 pub mod places;
+pub mod terminals;
 mod wire;

@@ -153,7 +153,10 @@ impl Card {
                 let rows = diff.lines.iter().map(|(line, group)| Row::of(format!("  {line}"), group));
                 self.add_lines(rows, diff.lines.len() + diff.hidden, "lines of the change", is_final, || "");
             }
-            ToolContent::Terminal(id) => self.rows.push(Row::of(format!("  │ terminal {id}"), "AgentChatDim")),
+            ToolContent::Terminal(id, tail) => {
+                self.rows.push(Row::of(format!("  │ terminal {id}"), "AgentChatDim"));
+                self.rows.extend(tail.lines().map(|line| Row::of(format!("  │ {line}"), "AgentChatDim")));
+            }
             ToolContent::Other(json) => self.rows.push(Row::of(format!("  │ {}", one_line(json)), "AgentChatDim")),
         }
     }

@@ -55,7 +55,7 @@ fn tool(call: &ToolCall, cwd: &Path) -> String {
     parts.extend(call.content.iter().map(|content| match content {
         ToolContent::Text(text) => fenced("", text),
         ToolContent::Diff { path, old, new } => fenced("diff", &patch(&relative(path, cwd), old.as_deref(), new)),
-        ToolContent::Terminal(id) => format!("Terminal `{id}`"),
+        ToolContent::Terminal(id, _) => format!("Terminal `{id}`"),
         ToolContent::Other(json) => fenced("json", json),
     }));
     parts.join("\n\n")

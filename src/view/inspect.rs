@@ -41,7 +41,7 @@ pub fn lines(call: &ToolCall) -> (String, Vec<String>) {
                 out.heading(&format!("{path}, after"));
                 out.text(new);
             }
-            ToolContent::Terminal(id) => out.heading(&format!("Terminal {id}")),
+            ToolContent::Terminal(id, _) => out.heading(&format!("Terminal {id}")),
             ToolContent::Other(json) => out.text(json),
         }
     }

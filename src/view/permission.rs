@@ -44,7 +44,7 @@ pub fn detail(tool: &ToolCall, cwd: &Path) -> Vec<String> {
                     rest.push(format!("… {hidden} more lines"));
                 }
             }
-            ToolContent::Terminal(_) | ToolContent::Other(_) => {}
+            ToolContent::Terminal(..) | ToolContent::Other(_) => {}
         }
     }
     if tool.content.len() > ITEMS {

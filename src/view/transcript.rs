@@ -36,9 +36,11 @@ pub struct TranscriptView {
     structure: Structure,
     /// Diffs of the calls that have not ended.
     diffs: BTreeMap<EntryIndex, DiffCache>,
-    /// Rows below all entries: the prompts that wait.
-    tail: Vec<Row>,
-    tail_shown: usize,
+    /// Rows below all entries: what the user is asked, then the prompts that wait.
+    asked: Vec<Row>,
+    queued: Vec<Row>,
+    /// The ones that are in the buffer.
+    tail_shown: Vec<Row>,
     tail_dirty: bool,
     /// Rows at the end that are highlighted without being asked for.
     followed: usize,
@@ -81,8 +83,9 @@ impl TranscriptView {
             dirty: BTreeSet::new(),
             structure: Structure::default(),
             diffs: BTreeMap::new(),
-            tail: Vec::new(),
-            tail_shown: 0,
+            asked: Vec::new(),
+            queued: Vec::new(),
+            tail_shown: Vec::new(),
             tail_dirty: false,
             followed: FOLLOWED,
             seen: Vec::new(),
@@ -129,17 +132,23 @@ impl TranscriptView {
         }
     }
 
-    /// Sets the rows below all entries.
+    /// Sets the prompts that wait, which stand below all else.
     pub fn set_queued(&mut self, prompts: &[String]) {
-        self.tail = prompts
-            .iter()
-            .enumerate()
-            .flat_map(|(at, prompt)| {
-                let blank = (at == 0).then(Row::default);
-                blank.into_iter().chain([Row::of(format!("⏳ queued: {prompt}"), "AgentChatQueued")])
-            })
-            .collect();
+        self.queued = prompts.iter().map(|prompt| Row::of(format!("⏳ queued: {prompt}"), "AgentChatQueued")).collect();
         self.tail_dirty = true;
+    }
+
+    /// Sets what the user is asked, which stands below all entries.
+    pub fn set_asked(&mut self, rows: Vec<Row>) {
+        self.asked = rows;
+        self.tail_dirty = true;
+    }
+
+    /// The rows below all entries, each part of them set off by a blank one.
+    fn tail(&self) -> Vec<Row> {
+        let parts = [&self.asked, &self.queued];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.flat_map(|part| std::iter::once(Row::default()).chain(part.iter().cloned())).collect()
     }
 
     /// A turn is over: what the agent said last is complete. `transcript` is how it is now.
@@ -187,7 +196,7 @@ impl TranscriptView {
             self.dirty.insert(index);
         }
         self.seen.clear();
-        self.tail_shown = 0;
+        self.tail_shown.clear();
         self.tail_dirty = true;
     }
 
@@ -225,10 +234,10 @@ impl TranscriptView {
         }
         if self.tail_dirty && self.dirty.is_empty() {
             self.tail_dirty = false;
-            let rows = self.tail.clone();
-            let first = self.heights.total();
-            self.set_rows(first, self.tail_shown, &rows, &mut ops, &mut batch);
-            self.tail_shown = rows.len();
+            let rows = self.tail();
+            let old = self.tail_shown.clone();
+            self.exchange(self.heights.total(), &old, &rows, &mut ops, &mut batch);
+            self.tail_shown = rows;
         }
         self.show_highlights(transcript, &mut batch);
         ops.extend(batch.into_ops());
@@ -389,19 +398,28 @@ impl TranscriptView {
             Shown::Rows(rows) => rows,
             Shown::Nothing | Shown::Text { .. } => Vec::new(),
         };
-        let same_first = rows.iter().zip(&old).take_while(|(new, old)| new == old).count();
-        let most = rows.len().min(old.len()) - same_first;
-        let same_last = rows.iter().rev().zip(old.iter().rev()).take(most).take_while(|(new, old)| new == old).count();
-        let changed = &rows[same_first..rows.len() - same_last];
-        let gone = old.len() - same_first - same_last;
-        let cost = changed.iter().map(|row| row.text.len() + 1).sum();
-        if gone > 0 || !changed.is_empty() {
-            self.set_rows(start + same_first, gone, changed, ops, batch);
+        let cost = self.exchange(start, &old, &rows, ops, batch);
+        if cost.is_some() {
             self.structure.replaced(index, folds);
         }
         self.heights.change(index, rows.len(), old.len());
         self.shown[index] = Shown::Rows(rows);
-        cost
+        cost.unwrap_or(0)
+    }
+
+    /// Replaces what differs between the `old` rows from `start` and the `new` ones; returns how many bytes that took, `None`
+    /// if nothing differs.
+    fn exchange(&self, start: usize, old: &[Row], new: &[Row], ops: &mut Vec<Op>, batch: &mut Batch) -> Option<usize> {
+        let same_first = new.iter().zip(old).take_while(|(new, old)| new == old).count();
+        let most = new.len().min(old.len()) - same_first;
+        let same_last = new.iter().rev().zip(old.iter().rev()).take(most).take_while(|(new, old)| new == old).count();
+        let changed = &new[same_first..new.len() - same_last];
+        let gone = old.len() - same_first - same_last;
+        if gone == 0 && changed.is_empty() {
+            return None;
+        }
+        self.set_rows(start + same_first, gone, changed, ops, batch);
+        Some(changed.iter().map(|row| row.text.len() + 1).sum())
     }
 
     /// Replaces `gone` rows from `first` by these.
@@ -421,7 +439,7 @@ impl TranscriptView {
 
     /// Inserts lines. Neovim's empty buffer has one line, which the first insertion replaces.
     fn open_rows(&self, first: usize, lines: Vec<String>, ops: &mut Vec<Op>) {
-        let is_empty = self.heights.total() + self.tail_shown == 0;
+        let is_empty = self.heights.total() + self.tail_shown.len() == 0;
         ops.push(Op::SetLines { first, last: to_i64(first + usize::from(is_empty)), lines });
     }
 }

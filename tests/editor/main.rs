@@ -42,6 +42,7 @@ mod scripted_agent;
 mod scrolling;
 mod snapshots;
 mod start;
+mod terminals;
 mod tour;
 mod undo;
 mod views;

@@ -59,6 +59,18 @@ fn wait_readable(editor: &Editor, wanted: &str) {
     editor.wait_until("that it can be read", |_| seen.elapsed() > TOO_NEW);
 }
 
+/// So long as commands and keys are refused after the display changed, or after the float was entered.
+fn pause() {
+    std::thread::sleep(TOO_NEW + Duration::from_millis(50));
+}
+
+/// Goes to the float.
+#[track_caller]
+fn enter_float(editor: &Editor) {
+    editor.command("AgentChat permissions");
+    editor.wait_until("the float entered", |e| float(e).is_some_and(|window| window.current));
+}
+
 fn selected(option: &str) -> Json {
     json!({ "outcome": { "outcome": "selected", "optionId": option } })
 }
@@ -301,33 +313,34 @@ fn odd_options_can_all_be_answered() {
 }
 
 #[test]
-fn closing_the_float_keeps_the_request() {
+fn closing_the_float_in_any_way_puts_the_request_aside_and_no_more() {
     let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
     let again = |how: &str| {
         editor.wait_until(&format!("no float after {how}"), |e| float(e).is_none());
         assert_eq!(editor.status()["permissions"], json!(1), "{how}");
-        editor.command("AgentChat permissions");
-        wait_float(&editor);
+        editor.wait_until("the hint", |e| e.messages().contains("the request waits"));
+        editor.command("messages clear | AgentChat permissions");
+        assert!(!wait_float(&editor).current, "{how}");
     };
-    let enter_float = || {
-        editor.command("AgentChat permissions");
-        editor.wait_until("the float entered", |e| float(e).is_some_and(|window| window.current));
-    };
-    for how in [":q<CR>", "<C-w>c", "q"] {
-        enter_float();
+    for how in [":q<CR>", "<C-w>c", "<C-w>q", ":close<CR>", "ZZ", "q"] {
+        enter_float(&editor);
         editor.input(how);
         again(how);
     }
-    editor.command("bwipeout! agentchat://permission");
-    again(":bwipeout");
-    editor.command("tabnew | tabclose");
+    enter_code(&editor);
+    for how in [":only<CR>", "<C-w>o", ":tabnew | tabclose<CR>", ":bwipeout! agentchat://permission<CR>"] {
+        editor.input(how);
+        again(how);
+    }
+    editor.command("tabnew");
     wait_float(&editor);
+    editor.input(":tabclose<CR>");
+    again(":tabclose");
+    editor.command("mksession! Session.vim | silent source Session.vim");
+    again("a session file");
     assert!(agent.answers(ASK).is_empty());
-    enter_float();
-    editor.wait_until("that it can be read", {
-        let seen = Instant::now();
-        move |_| seen.elapsed() > TOO_NEW
-    });
+    enter_float(&editor);
+    pause();
     editor.input("y");
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
     wait_no_float(&editor);
@@ -335,13 +348,19 @@ fn closing_the_float_keeps_the_request() {
 
 #[test]
 fn the_keys_of_the_float_answer() {
-    for (key, option) in [("y", "allow_once"), ("n", "reject_once"), ("2", "allow_always")] {
+    for (keys, option) in [
+        ("y", "allow_once"),
+        ("n", "reject_once"),
+        ("1", "allow_once"),
+        ("22", "allow_always"),
+        ("4<CR>", "reject_always"),
+    ] {
         let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
         wait_readable(&editor, "Run it");
-        editor.command("AgentChat permissions");
-        editor.wait_until("the float entered", |e| float(e).is_some_and(|window| window.current));
-        editor.input(key);
-        assert_eq!(agent.wait_answer(ASK, 1)["result"], selected(option), "{key}");
+        enter_float(&editor);
+        pause();
+        editor.input(keys);
+        assert_eq!(agent.wait_answer(ASK, 1)["result"], selected(option), "{keys}");
         wait_no_float(&editor);
         assert!(windows(&editor).iter().any(|window| window.current && !window.floating));
     }
@@ -450,22 +469,6 @@ fn a_request_whose_content_changes_has_to_be_read_again() {
     wait_readable(&editor, "Run rm");
     editor.command("AgentChat allow");
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
-}
-
-#[test]
-fn only_is_no_answer_to_a_request_and_closing_it_from_inside_puts_it_aside() {
-    let (_agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
-    enter_code(&editor);
-    for keys in ["<C-w>o", ":only<CR>"] {
-        editor.input(keys);
-        editor.wait_until("the only window", |e| !chat::is_open(e));
-        editor.wait_until("the request over it", |e| float(e).is_some_and(|float| float.floating && !float.current));
-    }
-    editor.command("AgentChat permissions");
-    editor.wait_until("that it is entered", |e| float(e).is_some_and(|float| float.current));
-    editor.input(":q<CR>");
-    wait_no_float(&editor);
-    editor.wait_until("the hint", |e| e.messages().contains("the request waits"));
 }
 
 #[test]

@@ -45,6 +45,39 @@ pub struct Command {
     pub line: String,
     /// Its words, if it is one simple command of literal words.
     pub words: Option<Vec<String>>,
+    /// Its words, if it is not a shell that makes words of it, or none could take it for others.
+    pub argv: Option<Vec<String>>,
+}
+
+impl Command {
+    /// A line for a shell.
+    pub fn of_line(line: &str) -> Self {
+        let words = shell::simple(line);
+        Self { line: line.to_owned(), argv: words.clone(), words }
+    }
+
+    /// A program that is started with arguments, of which a shell with a line is that line.
+    pub fn of_words(argv: &[&str]) -> Self {
+        const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
+        // As codex and kimi-code run every line: `bash -lc "…"`.
+        if let [shell, "-c" | "-lc", line] = argv
+            && SHELLS.contains(&base_name(shell))
+        {
+            return Self::of_line(line);
+        }
+        let is_plain = |word: &str| shell::simple(&format!("x {word}")).is_some_and(|found| found.len() == 2);
+        let quoted = |word: &&str| {
+            if is_plain(word) { (*word).to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+        };
+        let line = argv.iter().map(quoted).collect::<Vec<_>>().join(" ");
+        let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+        Self { words: shell::simple(&line), line, argv: Some(argv) }
+    }
+
+    /// Whether both run the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.line == other.line || (self.argv.is_some() && self.argv == other.argv)
+    }
 }
 
 /// What a request is about.
@@ -72,6 +105,8 @@ pub struct Facts {
     pub places: Vec<Place>,
     /// Whether all paths are known.
     pub is_complete: bool,
+    /// The folder that a command runs in, as it is called; `None` for the project's.
+    pub folder: Option<PathBuf>,
     /// What may be paths, before anything was resolved.
     pub candidates: Vec<Candidate>,
     /// What is dangerous about it.
@@ -109,6 +144,7 @@ impl Facts {
             root: PathBuf::new(),
             places: Vec::new(),
             is_complete: false,
+            folder: folder_of(call).map(|folder| root.join(folder)),
             candidates: Vec::new(),
             marks: BTreeSet::new(),
             call: whole(call),
@@ -135,10 +171,8 @@ impl Facts {
     fn candidates_of(&self, call: &ToolCall, root: &Path) -> Vec<Candidate> {
         let named = |path: &Path| Candidate { path: root.join(path), is_word: false };
         let mut found: Vec<Candidate> = call.files().iter().map(|path| named(path)).collect();
-        let folder =
-            call.raw_input.as_ref().and_then(|input| FOLDERS.iter().find_map(|name| input.get(name)?.as_str()));
-        found.extend(folder.map(|folder| named(Path::new(folder))));
-        let folder = folder.map_or_else(|| root.to_owned(), |folder| root.join(folder));
+        found.extend(self.folder.as_deref().map(named));
+        let folder = self.folder.as_deref().unwrap_or(root);
         let line = self.command.as_ref().map_or("", |command| command.line.as_str());
         for fragment in shell::fragments(line).unwrap_or_default() {
             for word in fragment.words.iter().skip(1).filter(|word| word.is_literal) {
@@ -164,7 +198,9 @@ impl Facts {
     }
 
     /// Takes over where the paths lead.
-    pub fn resolve(&mut self, root: PathBuf, places: Vec<Place>, is_complete: bool) {
+    pub fn resolve(&mut self, root: PathBuf, mut places: Vec<Place>, is_complete: bool) {
+        // That a command runs in the project's folder says nothing about where it goes.
+        places.retain(|place| !(self.runs() && Some(&place.named) == self.folder.as_ref() && place.resolved == root));
         let is_written = !matches!(self.kind.as_str(), "read" | "search" | "execute");
         for place in &places {
             if !place.resolved.starts_with(&root) {
@@ -180,6 +216,12 @@ impl Facts {
     /// Whether every path lies in the project's folder.
     pub fn is_inside(&self) -> bool {
         self.is_complete && self.places.iter().all(|place| place.resolved.starts_with(&self.root))
+    }
+
+    /// The folder that a command runs in, without links.
+    pub fn resolved_folder(&self) -> &Path {
+        let folder = self.places.iter().find(|place| Some(&place.named) == self.folder.as_ref());
+        folder.map_or(&self.root, |place| &place.resolved)
     }
 
     /// Whether something is to be run, as far as can be seen.
@@ -213,43 +255,39 @@ fn texts(value: &serde_json::Value) -> Vec<String> {
     }
 }
 
-fn command_of(call: &ToolCall, command_in: CommandIn) -> Option<Command> {
-    let given = call.raw_input.as_ref().and_then(|input| input.get("command"));
-    match given {
-        Some(serde_json::Value::String(line)) => Some(Command { words: shell::simple(line), line: line.clone() }),
-        Some(serde_json::Value::Array(words)) => {
-            let words: Option<Vec<&str>> = words.iter().map(serde_json::Value::as_str).collect();
-            words.map(|words| command_of_words(&words))
-        }
-        _ if call.kind == "execute" && call.raw_input.is_none() => {
-            let line = match command_in {
-                CommandIn::Arguments => return None,
-                CommandIn::Title => call.title.clone(),
-                CommandIn::TextAfter(before) => match call.content.as_slice() {
-                    [ToolContent::Text(text)] => text.strip_prefix(before)?.to_owned(),
-                    _ => return None,
-                },
-            };
-            Some(Command { words: shell::simple(&line), line })
-        }
-        _ => None,
-    }
+/// Where a call says that its command runs.
+fn folder_of(call: &ToolCall) -> Option<&str> {
+    let input = call.raw_input.as_ref()?;
+    FOLDERS.iter().find_map(|name| input.get(name)?.as_str())
 }
 
-/// The command that these words are, when a program is started with them.
-pub fn command_of_words(words: &[&str]) -> Command {
-    const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
-    // As codex and kimi-code run every line: `bash -lc "…"`.
-    if let [shell, "-c" | "-lc", line] = words
-        && SHELLS.contains(&base_name(shell))
-    {
-        return Command { words: shell::simple(line), line: (*line).to_owned() };
+fn command_of(call: &ToolCall, command_in: CommandIn) -> Option<Command> {
+    let Some(input) = call.raw_input.as_deref() else {
+        return match (command_in, call.content.as_slice()) {
+            _ if call.kind != "execute" => None,
+            (CommandIn::Title, _) => Some(Command::of_line(&call.title)),
+            (CommandIn::TextAfter(before), [ToolContent::Text(text)]) => {
+                text.strip_prefix(before).map(Command::of_line)
+            }
+            _ => None,
+        };
+    };
+    let list = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => Some(Vec::new()),
+        value => value.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect(),
+    };
+    let arguments: Vec<String> = list(input.get("args").unwrap_or(&serde_json::Value::Null))?;
+    match input.get("command")? {
+        serde_json::Value::String(line) if arguments.is_empty() => Some(Command::of_line(line)),
+        serde_json::Value::String(program) => {
+            let words = std::iter::once(program).chain(&arguments);
+            Some(Command::of_words(&words.map(String::as_str).collect::<Vec<_>>()))
+        }
+        value => {
+            let words = [list(value)?, arguments].concat();
+            Some(Command::of_words(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
     }
-    let is_plain = |word: &&&str| shell::simple(&format!("x {word}")).is_some_and(|found| found.len() == 2);
-    let is_simple = words.iter().filter(is_plain).count() == words.len();
-    let line = words.join(" ");
-    let words = shell::simple(&line).filter(|_| is_simple);
-    Command { line, words }
 }
 
 /// Everything of a call that says what it would do.

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::facts::Facts;
+use super::facts::{Command, Facts};
 use super::judge::Verdict;
 use super::rule::Action;
 use super::weigh::shown_below;
 use super::{Permission, Subject};
+use serde_json::json;
+
+use crate::core::effect::TerminalJob;
 use crate::core::ids::{ChatId, OpenId};
 use crate::core::message::{PermissionOption, Reply, RpcError};
 use crate::core::state::State;
@@ -20,21 +23,29 @@ pub(in crate::core) struct Grant {
     is_allowed: bool,
     is_look: bool,
     paths: Vec<PathBuf>,
-    lines: Vec<String>,
+    command: Option<Command>,
+    folder: PathBuf,
 }
 
 impl Grant {
     pub(super) fn new(is_allowed: bool, facts: &Facts) -> Self {
-        let paths = facts.places.iter().map(|place| place.resolved.clone()).collect();
-        let lines = facts.lines.iter().chain(&facts.hints).cloned().collect();
         // A command may do anything with the paths that it names.
-        Self { is_allowed, is_look: is_look(&facts.kind), paths: if facts.runs() { Vec::new() } else { paths }, lines }
+        let paths = if facts.runs() { &[][..] } else { &facts.places };
+        Self {
+            is_allowed,
+            is_look: is_look(&facts.kind),
+            paths: paths.iter().map(|place| place.resolved.clone()).collect(),
+            // A call that is said to be something else was not allowed to run anything.
+            command: facts.command.clone().filter(|_| facts.kind == "execute" || !is_allowed),
+            folder: facts.resolved_folder().to_owned(),
+        }
     }
 
     /// Whether what the agent does through us is what it was answered about.
     fn is_about(&self, facts: &Facts) -> bool {
         if facts.runs() {
-            return facts.lines.iter().any(|line| self.lines.iter().any(|known| is_same_line(known, line)));
+            let (Some(allowed), Some(command)) = (&self.command, &facts.command) else { return false };
+            return self.folder == facts.resolved_folder() && is_same_command(allowed, command, facts);
         }
         let covers =
             if self.is_allowed { !self.is_look || is_look(&facts.kind) } else { self.is_look == is_look(&facts.kind) };
@@ -46,14 +57,36 @@ fn is_look(kind: &str) -> bool {
     matches!(kind, "read" | "search")
 }
 
-/// Whether a line that is run is one that was shown.
-fn is_same_line(shown: &str, run: &str) -> bool {
-    let (shown, run) = (shown.trim(), run.trim());
-    // kimi-code asks with "Requesting approval to Running: …".
-    let is_told = |line: &str| shown == line || shown.strip_suffix(line).is_some_and(|before| before.ends_with(": "));
-    // It also goes into the project's folder first: `cd '/project' && …`.
-    let without_folder = run.strip_prefix("cd '").and_then(|rest| rest.split_once("' && ")).map(|(_, line)| line);
-    !run.is_empty() && (is_told(run) || without_folder.is_some_and(is_told))
+/// Whether a command that is run is one that was shown. kimi-code goes into the folder first: `cd '/project' && …`.
+fn is_same_command(shown: &Command, run: &Command, facts: &Facts) -> bool {
+    let inner = run.line.strip_prefix("cd '").and_then(|rest| rest.split_once("' && "));
+    let is_there = |folder: &str| {
+        Path::new(folder) == facts.resolved_folder() || facts.folder.as_deref() == Some(Path::new(folder))
+    };
+    shown.is_same(run) || inner.is_some_and(|(folder, line)| is_there(folder) && shown.is_same(&Command::of_line(line)))
+}
+
+/// Variables that an agent may set without changing what a command does.
+fn is_harmless_variable(name: &str, value: &str) -> bool {
+    const HARMLESS: [&str; 14] = [
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "COLORTERM",
+        "TERM",
+        "LANG",
+        "LC_ALL",
+        "COLUMNS",
+        "LINES",
+        "CI",
+        "GIT_TERMINAL_PROMPT",
+        "DEBIAN_FRONTEND",
+        "PYTHONUNBUFFERED",
+    ];
+    const SHELLS: [&str; 6] = ["/bin/sh", "/bin/bash", "/bin/zsh", "/usr/bin/bash", "/usr/bin/zsh", "/usr/bin/fish"];
+    let is_pager = matches!(name, "PAGER" | "GIT_PAGER" | "MANPAGER" | "GH_PAGER") && matches!(value, "cat" | "");
+    HARMLESS.contains(&name) || is_pager || (name == "SHELL" && SHELLS.contains(&value))
 }
 
 /// The ways to answer a question of ours.
@@ -87,6 +120,29 @@ impl State {
         self.weigh(chat, request, Subject::Gate(Box::new(described)), options());
     }
 
+    /// An agent wants to run a command through us.
+    pub(in crate::core) fn gate_terminal(&mut self, job: TerminalJob) {
+        let own = self.chats.get(&job.chat).map(|chat| chat.cwd.clone()).unwrap_or_default();
+        let TerminalJob { request, chat, ref wanted, ref cwd, .. } = job;
+        let mut described = ToolCall::new(String::new(), self.now);
+        described.name = Some("terminal/create".to_owned());
+        described.title = format!("Run a command: {}", wanted.line());
+        described.kind = "execute".into();
+        let odd = wanted.env.iter().filter(|(name, value)| !is_harmless_variable(name, value));
+        let odd: Vec<String> = odd.map(|(name, value)| format!("with {name}={value}")).collect();
+        let folder = (*cwd != own).then(|| format!("in {}", cwd.display()));
+        let details: Vec<String> = folder.into_iter().chain(odd.iter().cloned()).collect();
+        if !details.is_empty() {
+            described.content.push(ToolContent::Text(details.join("\n").into()));
+        }
+        // With variables of the agent's own the command is another one than it seems.
+        let key = if odd.is_empty() { "command" } else { "commands" };
+        described.raw_input =
+            Some(Arc::new(json!({ key: wanted.command, "args": wanted.args, "cwd": cwd.display().to_string() })));
+        self.terminal_work.insert(request, job);
+        self.weigh(chat, request, Subject::Gate(Box::new(described)), options());
+    }
+
     /// Decides about what an agent does through us. Deny rules first, then what the user said in this turn, then the others.
     pub(super) fn decide_gate(&mut self, position: usize, verdict: Verdict) {
         let permission = &self.permissions[position];
@@ -96,9 +152,12 @@ impl State {
             return;
         }
         let grants = self.chats.get(&chat).and_then(|chat| chat.turn.as_ref()).map(|turn| turn.grants.as_slice());
-        let said = grants.unwrap_or_default().iter().rev().find(|grant| grant.is_about(&permission.facts));
-        let (said, facts) = (said.map(|grant| grant.is_allowed), permission.facts.clone());
+        let found = grants.unwrap_or_default().iter().rposition(|grant| grant.is_about(&permission.facts));
+        let said = found.and_then(|at| Some(grants?.get(at)?.is_allowed));
+        let facts = permission.facts.clone();
         let is_free = !facts.runs() && facts.is_inside();
+        // Nobody is asked anything about what is being cancelled, and no command is started.
+        let is_too_late = self.is_cancelling(chat) && (facts.runs() || !is_free);
         match (verdict, said) {
             (Verdict::Deny(by), _) => {
                 let permission = self.take_described(position);
@@ -111,7 +170,20 @@ impl State {
                 self.note(chat, Severity::Warning, text);
                 self.reply(request, Reply::Error(refused("The user rejected this in this turn")));
             }
-            (_, Some(true)) => self.open_gate(position),
+            _ if is_too_late => {
+                self.permissions.remove(position);
+                let error = RpcError::new(RpcError::CANCELLED, "The turn is being cancelled");
+                self.reply(request, Reply::Error(error));
+            }
+            (_, Some(true)) => {
+                // A command that was allowed once runs once.
+                if let (true, Some(at), Some(turn)) =
+                    (facts.runs(), found, self.chats.get_mut(&chat).and_then(|chat| chat.turn.as_mut()))
+                {
+                    turn.grants.remove(at);
+                }
+                self.open_gate(position);
+            }
             (Verdict::Allow(by), None) => {
                 // Of what is free anyway there is nothing to tell.
                 if !is_free {
@@ -122,12 +194,6 @@ impl State {
                 self.open_gate(position);
             }
             (Verdict::Default, None) if is_free => self.open_gate(position),
-            // Nobody is asked anything about what is being cancelled.
-            (Verdict::Default | Verdict::Ask, None) if self.is_cancelling(chat) => {
-                self.permissions.remove(position);
-                let error = RpcError::new(RpcError::CANCELLED, "The turn is being cancelled");
-                self.reply(request, Reply::Error(error));
-            }
             (Verdict::Default | Verdict::Ask, None) => {
                 let permission = self.take_described(position);
                 self.permissions.insert(position, permission);
@@ -159,7 +225,9 @@ impl State {
 
     /// What waited at a gate may go on.
     pub(super) fn pass_gate(&mut self, request: OpenId, facts: &Facts) {
-        if let Some(place) = facts.places.first() {
+        if let Some(job) = self.terminal_work.remove(&request) {
+            self.start_terminal(job);
+        } else if let Some(place) = facts.places.first() {
             self.clear_file(request, place.resolved.clone());
         }
         self.start_file_work();

@@ -156,7 +156,7 @@ impl State {
         match subject {
             Subject::Tool(_) => self.reply(request, Reply::Selected(chosen.id.clone())),
             Subject::Gate(_) if action == Some(Action::Allow) => self.pass_gate(request, &facts),
-            Subject::Gate(_) => self.reply(request, Reply::Error(gate::refused("The user rejected this"))),
+            Subject::Gate(_) => self.reply(request, Reply::Error(gate::refused("The user did not allow this"))),
         }
     }
 

@@ -83,7 +83,7 @@ fn a_request_before_the_session_is_announced_is_served() {
 #[test]
 fn unknown_and_invalid_requests_get_the_error_that_is_due() {
     let mut world = World::ready();
-    world.asks("1", AgentRequest::Unknown { method: "terminal/create".into() });
+    world.asks("1", AgentRequest::Unknown { method: "terminal/unheard_of".into() });
     world.asks("null", AgentRequest::Invalid { problem: "no".into() });
     world.asks("2", AgentRequest::TooLong { limit: 9 });
     let codes: Vec<_> = world

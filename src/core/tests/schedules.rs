@@ -134,6 +134,10 @@ impl Outside {
                         .collect();
                 }
                 Effect::Stop(_)
+                | Effect::StartTerminal(_)
+                | Effect::ReadTerminal(..)
+                | Effect::KillTerminal(_)
+                | Effect::ReleaseTerminal(_)
                 | Effect::Notify(..)
                 | Effect::Remember(_)
                 | Effect::Transcript(..)

@@ -122,13 +122,14 @@ fn view() -> TranscriptView {
 
 /// All rows, built in one go.
 fn whole(transcript: &Transcript, queued: &[String]) -> Vec<String> {
-    whole_buffer(transcript, queued).lines
+    whole_buffer(transcript, queued, Vec::new()).lines
 }
 
-fn whole_buffer(transcript: &Transcript, queued: &[String]) -> Buffer {
+fn whole_buffer(transcript: &Transcript, queued: &[String], asked: Vec<Row>) -> Buffer {
     let mut view = view();
     (0..transcript.entries().len()).for_each(|index| view.note(Change::Added(index), transcript));
     view.set_queued(queued);
+    view.set_asked(asked);
     let mut buffer = Buffer::new();
     buffer.frame(&mut view, transcript, usize::MAX);
     see_all(&mut view, transcript, &mut buffer);
@@ -224,6 +225,7 @@ enum Happening {
     Plan(u8),
     Notice(String),
     Queue(Vec<String>),
+    Ask(Vec<String>),
     Frame(usize),
     See(usize, usize),
     Lost,
@@ -240,6 +242,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (0u8..4).prop_map(Happening::Plan),
         1 => "[a-z]{1,5}(\n[a-z]{1,5})?".prop_map(Happening::Notice),
         1 => proptest::collection::vec("[a-z]{1,4}", 0..3).prop_map(Happening::Queue),
+        1 => proptest::collection::vec("[a-z]{0,2}", 0..4).prop_map(Happening::Ask),
         4 => (1usize..20).prop_map(Happening::Frame),
         1 => (0usize..20, 0usize..5).prop_map(|(first, rows)| Happening::See(first, rows)),
         1 => Just(Happening::Lost),
@@ -269,7 +272,7 @@ fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> 
             Some(transcript.put_plan((0..*count).map(|_| step("s", PlanStatus::Pending)).collect()))
         }
         Happening::Notice(text) => Some(transcript.add(Entry::Notice(Severity::Info, text.clone()))),
-        Happening::Queue(_) | Happening::Frame(_) | Happening::See(..) | Happening::Lost => None,
+        Happening::Queue(_) | Happening::Ask(_) | Happening::Frame(_) | Happening::See(..) | Happening::Lost => None,
     }
 }
 
@@ -282,12 +285,17 @@ proptest! {
         let mut view = view();
         let mut buffer = Buffer::new();
         let mut queued = Vec::new();
+        let mut asked = Vec::new();
         for happening in &happenings {
             match happening {
                 Happening::Frame(budget) => buffer.frame(&mut view, &transcript, *budget),
                 Happening::Queue(prompts) => {
                     queued.clone_from(prompts);
                     view.set_queued(prompts);
+                }
+                Happening::Ask(lines) => {
+                    asked = lines.iter().map(|line| Row::of(line, "AgentChatPermissionText")).collect();
+                    view.set_asked(asked.clone());
                 }
                 Happening::See(first, rows) => view.see(*first..first + rows),
                 Happening::Lost => {
@@ -309,7 +317,7 @@ proptest! {
             prop_assert!(frames < 10_000);
         }
         see_all(&mut view, &transcript, &mut buffer);
-        let expected = whole_buffer(&transcript, &queued);
+        let expected = whole_buffer(&transcript, &queued, asked);
         prop_assert_eq!(&buffer.lines, &expected.lines);
         prop_assert_eq!(buffer.sorted_marks(), expected.sorted_marks());
         prop_assert_eq!(buffer.entries, expected.entries);
