@@ -118,7 +118,6 @@ struct Owner {
     connections: BTreeMap<ConnId, Connection>,
     timers: BTreeMap<TimerKey, Millis>,
     frames: Frames,
-    answers: std::sync::Arc<parking_lot::Mutex<Vec<(std::path::PathBuf, crate::core::permission::judge::Kept)>>>,
     from_lua: mpsc::UnboundedReceiver<FromLua>,
     from_agents: mpsc::Receiver<Vec<Event>>,
     to_us: mpsc::Sender<Vec<Event>>,
@@ -155,7 +154,6 @@ impl Owner {
             connections: BTreeMap::new(),
             timers: BTreeMap::new(),
             frames: Frames::default(),
-            answers: std::sync::Arc::default(),
             from_lua,
             from_agents,
             to_us,
@@ -234,6 +232,7 @@ impl Owner {
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::Trail(chat, id) => self.trail(chat, id),
+            FromLua::Permissions { id, cwd, revoke } => self.list_permissions(id, cwd, revoke),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::TerminalInput(terminal, bytes) => self.terminals.write(terminal, bytes),
             FromLua::TerminalSize(terminal, columns, rows) => {

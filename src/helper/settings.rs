@@ -76,6 +76,13 @@ impl Settings {
         }
     }
 
+    /// The rules for permissions, each in a line.
+    pub(super) fn rule_texts(&self) -> Vec<String> {
+        let mut texts: Vec<String> = self.rules.rules.iter().map(Rule::text).collect();
+        texts.dedup();
+        texts
+    }
+
     /// The core's part of it, and the names of all agents.
     pub(super) fn core_config(&self) -> (Config, Vec<String>) {
         let own = process::guard::own_executable().unwrap_or_else(|_| PathBuf::from("agentchat"));

@@ -18,4 +18,4 @@ pub mod hand;
 pub mod incoming;
 pub mod places;
 pub mod terminals;
-mod wire;
+pub(crate) mod wire;

@@ -8,6 +8,7 @@ use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::{Choice, PermissionView};
 use crate::core::status::Status;
+use crate::store::Answer;
 use crate::view::{Mark, Op, permission, proposal, short_line};
 use std::path::Path;
 
@@ -154,6 +155,24 @@ fn choice(choice: &Choice) -> Value {
         ("name", text(short_line(&choice.option.name))),
         ("kind", text(choice.option.kind.as_str())),
         ("rule", optional(choice.rule.as_deref().map(short_line))),
+    ])
+}
+
+/// The rules of the configuration, and the answers that are remembered.
+pub(crate) fn permission_list(rules: &[String], answers: &[Answer], root: &Path) -> Value {
+    let answers = answers.iter().map(|answer| {
+        map([
+            ("id", answer.id.0.into()),
+            ("made_at", (answer.made_at_ms / 1000).into()),
+            ("agent", text(answer.agent.as_str())),
+            ("shown", text(short_line(&answer.shown))),
+            ("project", text(answer.project.display().to_string())),
+            ("here", (answer.project == root).into()),
+        ])
+    });
+    map([
+        ("rules", Value::Array(rules.iter().map(|rule| text(short_line(rule))).collect())),
+        ("answers", Value::Array(answers.collect())),
     ])
 }
 

@@ -18,8 +18,6 @@ pub struct Rules {
 /// An answer with "always", as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Names it, to revoke it.
-    pub id: i64,
     /// The agent that asked.
     pub agent: String,
     /// What was answered.

@@ -35,6 +35,8 @@ pub struct Weighed {
     pub root: PathBuf,
     /// The paths that it concerns: of the words of a command only those that are paths.
     pub places: Vec<Place>,
+    /// Whether that are all paths.
+    pub is_complete: bool,
     /// The answers with "always" that were given in this project, newest first.
     pub kept: Vec<Kept>,
 }
@@ -112,8 +114,10 @@ impl State {
         let Some(permission) = self.permissions.iter_mut().find(|permission| permission.request == request) else {
             return;
         };
-        let Weighed { root, places, kept } = weighed;
-        permission.facts.resolve(root, places, true);
+        let Weighed { root, places, is_complete, kept } = weighed;
+        if is_complete {
+            permission.facts.resolve(root, places, true);
+        }
         self.effects.push(Effect::ClearTimer(TimerKey::Weigh(request)));
         self.decide(request, &kept);
     }

@@ -103,7 +103,8 @@ impl World {
             .iter()
             .filter(|candidate| !candidate.is_word)
             .map(|candidate| Place { named: candidate.path.clone(), resolved: normalized(&candidate.path) });
-        let weighed = Weighed { root: job.root.clone(), places: places.collect(), kept: self.kept.clone() };
+        let weighed =
+            Weighed { root: job.root.clone(), places: places.collect(), is_complete: true, kept: self.kept.clone() };
         Event::Weighed(job.request, weighed)
     }
 
