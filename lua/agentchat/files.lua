@@ -373,11 +373,13 @@ local function replace_file(buf, file)
   require("agentchat.disk_state").synced(buf)
 end
 
---- The file has been written for this buffer by the helper, which has merged it with the buffer's text or will.
+--- The file has been written for this buffer by the helper, which merges it with the buffer's text once the user is free.
+--- Until then a save would write over it.
 ---@param buf integer
 function M.file_synced(buf)
   if api.nvim_buf_is_loaded(buf) then
     require("agentchat.disk_state").synced(buf)
+    require("agentchat.save_guard").hold(buf, "ahead")
   end
 end
 
@@ -434,6 +436,7 @@ end
 ---@field eol? boolean whether the text ends in a newline
 ---@field file? { path: string, temporary?: string } takes the place of the buffer's file; the buffer is not saved
 ---@field changes? table the table of hunks that holds after the edits
+---@field catches_up? boolean what the file got ahead of the buffer by is among the edits
 
 --- Edits a buffer, and saves it if asked to. Whoever is told that the user is busy there hears `file_free` later.
 ---@param buf integer
@@ -459,14 +462,19 @@ function M.file_edit(buf, tick, edits, opts)
   if not ok then
     return waits_for_lock(buf, reason) and { busy = "textlock" } or { error = plain(reason) }
   end
-  problem = opts.save and save(buf) or file and replace_file(buf, file)
+  local saves = opts.save
+  if saves or file or given(opts.catches_up) then
+    -- With this, what was ahead of the buffer is in it, and a save that was stopped can go through.
+    saves = require("agentchat.save_guard").release(buf) and not file or saves
+  end
+  problem = saves and save(buf) or file and replace_file(buf, file)
   if problem then
     return { error = "the buffer was edited but cannot be saved: " .. problem }
   end
   return {
     ok = true,
     tick = api.nvim_buf_get_changedtick(buf),
-    saved = opts.save and not vim.bo[buf].modified,
+    saved = saves and not vim.bo[buf].modified,
   }
 end
 

@@ -9,6 +9,7 @@ mod due;
 mod hunks;
 mod order;
 mod plan;
+mod restore;
 mod seen;
 mod takeover;
 mod write;
@@ -27,6 +28,7 @@ use super::channel::Nvim;
 use super::hand;
 use super::incoming::get;
 use crate::checkpoint::Checkpoints;
+use crate::checkpoint::history::Was;
 use crate::core::effect::{FileJob, ReadRange};
 use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
@@ -52,14 +54,22 @@ pub struct Files {
 struct Shared {
     order: Order,
     seen: Seen,
-    /// What files were before the disk got ahead of buffers with unsaved changes.
-    behind: Mutex<HashMap<PathBuf, crate::checkpoint::history::Was>>,
+    behind: Mutex<HashMap<PathBuf, Behind>>,
     due: Due,
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
     /// Wakes whoever waits for a buffer that the user is busy in.
     freed: tokio::sync::Notify,
+}
+
+/// A file that got ahead of a buffer with unsaved changes.
+#[derive(Debug)]
+struct Behind {
+    /// What both were before.
+    base: Was,
+    /// What the user was offered.
+    offered: Option<Was>,
 }
 
 /// Why there is no text.

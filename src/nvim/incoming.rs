@@ -51,6 +51,8 @@ pub enum FromLua {
     },
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
+    /// The user does not want the version of this file that is on disk.
+    OfferRejected(PathBuf),
     /// What the user is asked, to be shown at the end of a transcript; no rows if nothing is.
     Asked(ChatId, Vec<Row>),
     /// The mode that kept us from editing this buffer has ended.
@@ -183,6 +185,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
+        "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })

@@ -307,6 +307,17 @@ function M.unloading(buf)
   end
 end
 
+--- The buffer is not that of its file any more.
+---@param buf integer
+function M.release(buf)
+  local known = attached[buf]
+  if known then
+    settle(known)
+    attached[buf], edited[buf] = nil, nil
+    known.file.buf = nil
+  end
+end
+
 --- Edits a buffer so that its table does not follow by itself; `edit` does it, and `facts` and `hunks` hold then. If it
 --- fails, the table is as before.
 ---@param file agentchat.ChangedFile

@@ -16,6 +16,7 @@
 ---@field version integer another one after each change; unique among all files
 ---@field buf? integer the loaded buffer
 ---@field arriving? agentchat.ArrivingTable a table of which only the beginning is there
+---@field offer? agentchat.Offer the agent's version, which is on disk and not in the buffer
 
 ---@class agentchat.ArrivingTable
 ---@field facts agentchat.ChangeFacts
@@ -45,12 +46,14 @@ function M.listen(listener)
   listeners[#listeners + 1] = listener
 end
 
---- How many decisions wait in a file. A file that was only renamed or deleted waits for one.
+--- How many decisions wait in a file. One that was only renamed or deleted waits for one, and so does the agent's version
+--- of a file that the user has unsaved changes in.
 ---@param file agentchat.ChangedFile
 ---@return integer
 function M.pending(file)
   local facts = file.facts
-  return #file.hunks > 0 and #file.hunks or (facts.renamed_from or facts.deleted) and 1 or 0
+  local changes = #file.hunks > 0 and #file.hunks or (facts.renamed_from or facts.deleted) and 1 or 0
+  return changes + (file.offer and 1 or 0)
 end
 
 --- The files in which something is pending, by path.
@@ -112,6 +115,14 @@ function M.set(file, facts, hunks, moved, in_edit)
   if not moved then
     announce(file)
   end
+end
+
+--- The agent's version of a file waits beside the user's, or does so no more.
+---@param file agentchat.ChangedFile
+---@param offer? agentchat.Offer
+function M.set_offer(file, offer)
+  file.offer = offer
+  announce(file)
 end
 
 --- The entry of a file, made if there is none.
