@@ -10,6 +10,8 @@ pub mod marks;
 mod programs;
 pub mod rule;
 mod shell;
+#[cfg(test)]
+mod tests;
 pub mod weigh;
 
 use super::effect::{Effect, Show, UserEvent};
