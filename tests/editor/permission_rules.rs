@@ -219,9 +219,9 @@ fn two_neovims_share_what_is_remembered() {
     second.wait_state("idle");
 
     second.command("AgentChat permissions list");
-    wait_listed(&second, "changing any file of this project");
+    wait_listed(&second, "changing files of this project");
     second.input("x");
-    second.wait_until("the answer revoked", |e| !listed(e).iter().any(|line| line.contains("changing any file")));
+    second.wait_until("the answer revoked", |e| !listed(e).iter().any(|line| line.contains("changing files")));
     first.prompt("once more");
     wait_asked(&first, "Call a");
     assert_eq!(first_agent.answers(ASK).len(), 1);

@@ -52,9 +52,10 @@ pub struct Command {
 impl Command {
     /// A line for a shell.
     pub fn of_line(line: &str) -> Self {
+        let words = shell::simple(line);
         // A program's name may begin or end with a space.
-        let words = shell::simple(line).filter(|_| line == line.trim());
-        Self { line: line.to_owned(), argv: words.clone(), words }
+        let argv = words.clone().filter(|_| line == line.trim());
+        Self { line: line.to_owned(), words, argv }
     }
 
     /// A program that is started with arguments, of which a shell with a line is that line.

@@ -455,9 +455,9 @@ impl Remembered {
         } else if let Some(line) = &self.line {
             format!("exactly `{line}`")
         } else if self.call.is_some() {
-            "this very call, with these arguments".to_owned()
+            "this very call".to_owned()
         } else if self.within {
-            format!("{verb} any file of this project that carries no mark of danger")
+            format!("{verb} files of this project, unless marked")
         } else {
             let paths: Vec<String> = self.paths.iter().flatten().map(|path| shown(path)).collect();
             format!("{verb} {}", paths.join(", "))

@@ -41,16 +41,18 @@ pub struct Weighed {
     pub kept: Vec<Kept>,
 }
 
-/// What is remembered of an answer with "always", in words.
+/// Longest text of what would be remembered that stands beside an option, in characters. What is longer is in view above.
+const LONGEST_TEXT: usize = 80;
+
+/// What is remembered of an answer with "always", in words that are no longer than they must be.
 pub(super) fn memory_text(action: Action, facts: &Facts) -> String {
-    match Remembered::of(action, facts) {
-        Some(rule) => rule.text(action, &facts.root),
-        None if facts.runs() => {
-            "nothing here, for only a single plain command can be known again; the agent may remember it by itself"
-                .to_owned()
-        }
-        None => "nothing here, for this call cannot be known again; the agent may remember it by itself".to_owned(),
-    }
+    let Some(rule) = Remembered::of(action, facts) else {
+        let why = if facts.runs() { "it is no plain command" } else { "it cannot be known again" };
+        return format!("nothing here, for {why}");
+    };
+    let text = rule.text(action, &facts.root);
+    let what = if facts.runs() { "command" } else { "call" };
+    if text.chars().count() > LONGEST_TEXT { format!("{} this very {what}", action.as_str()) } else { text }
 }
 
 impl State {
@@ -209,7 +211,7 @@ impl State {
     pub(super) fn remember(&mut self, permission: &Permission, action: Action) {
         let facts = &permission.facts;
         let Some(rule) = Remembered::of(action, facts) else {
-            let text = format!("Remembered: {}.", memory_text(action, facts));
+            let text = format!("Remembered: {}; the agent may remember it by itself.", memory_text(action, facts));
             self.note(permission.chat, Severity::Info, text);
             return;
         };
