@@ -243,6 +243,7 @@ impl Owner {
             FromLua::OfferRejected(path) => drop(tokio::spawn(self.files.clone().take_offer_back(path))),
             FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
+            FromLua::MirrorGone(buf) => self.files.mirror_gone(buf),
         }
     }
 

@@ -7,6 +7,7 @@
 mod buffer;
 mod due;
 mod hunks;
+mod mirror;
 mod order;
 mod plan;
 mod restore;
@@ -34,6 +35,7 @@ use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
 use crate::files::{disk, edits, paths};
 use due::Due;
+use mirror::Mirrors;
 use order::{Order, Place};
 use seen::Seen;
 
@@ -56,6 +58,7 @@ struct Shared {
     seen: Seen,
     behind: Mutex<HashMap<PathBuf, Behind>>,
     due: Due,
+    mirrors: Mirrors,
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
@@ -170,6 +173,7 @@ impl Files {
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
         self.shared.seen.remember(&job.session, &path, &current.text, current.is_of_disk);
+        self.mirror_ahead(path);
         answer
     }
 

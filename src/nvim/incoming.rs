@@ -57,6 +57,8 @@ pub enum FromLua {
     Asked(ChatId, Vec<Row>),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
+    /// The text of this buffer is gone, or another one than what its changes told.
+    MirrorGone(i64),
 }
 
 /// Where a transcript is to be written.
@@ -140,6 +142,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
         "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
+        "mirror_gone" => FromLua::MirrorGone(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
             agent: string(arguments, "agent"),

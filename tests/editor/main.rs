@@ -31,6 +31,7 @@ mod interrupt;
 mod load;
 mod markdown;
 mod messages;
+mod mirror;
 mod moments;
 mod navigate;
 mod order;

@@ -324,7 +324,8 @@ end
 ---@param edit fun()
 ---@param facts agentchat.ChangeFacts
 ---@param hunks agentchat.Hunk[]
-function M.replace(file, edit, facts, hunks)
+---@param later? boolean whether what shows the table may wait until Neovim has a moment
+function M.replace(file, edit, facts, hunks, later)
   local known = attached[file.buf]
   if not known then
     edit()
@@ -339,7 +340,7 @@ function M.replace(file, edit, facts, hunks)
     error(reason, 0)
   end
   known.seq = undo_state(known.buf)
-  store.set(file, facts, hunks)
+  store.set(file, facts, hunks, false, later)
   keep(known)
 end
 

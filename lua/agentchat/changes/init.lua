@@ -196,7 +196,7 @@ function M.replace(buf, changes, edit)
   buffer.attach(file, buf)
   local before = file.arriving
   local facts, hunks = received(file, read_facts(changes.facts), changes.hunks, given(changes.more) or false)
-  local ok, reason = pcall(buffer.replace, file, edit, facts, hunks)
+  local ok, reason = pcall(buffer.replace, file, edit, facts, hunks, true)
   if not ok then
     file.arriving = before
     error(reason, 0)
