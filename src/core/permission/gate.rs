@@ -135,12 +135,16 @@ impl State {
         if !details.is_empty() {
             described.content.push(ToolContent::Text(details.join("\n").into()));
         }
-        // With variables of the agent's own the command is another one than it seems.
-        let key = if odd.is_empty() { "command" } else { "commands" };
-        described.raw_input =
-            Some(Arc::new(json!({ key: wanted.command, "args": wanted.args, "cwd": cwd.display().to_string() })));
+        let folder = cwd.display().to_string();
+        described.raw_input = Some(Arc::new(json!({ "command": wanted.command, "args": wanted.args, "cwd": folder })));
         self.terminal_work.insert(request, job);
         self.weigh(chat, request, Subject::Gate(Box::new(described)), options());
+    }
+
+    /// Whether a request is to run a command with variables of the agent's own: it is another command than it seems.
+    pub(super) fn has_odd_environment(&self, request: OpenId) -> bool {
+        let job = self.terminal_work.get(&request);
+        job.is_some_and(|job| job.wanted.env.iter().any(|(name, value)| !is_harmless_variable(name, value)))
     }
 
     /// Decides about what an agent does through us. Deny rules first, then what the user said in this turn, then the others.

@@ -82,7 +82,10 @@ impl State {
             .unwrap_or_default();
         let agent = chat.map_or("", |chat| chat.agent.as_str());
         let root = chat.map(|chat| chat.cwd.clone()).unwrap_or_default();
-        let facts = Facts::of_call(agent, call, &root, quirks.command_in);
+        let mut facts = Facts::of_call(agent, call, &root, quirks.command_in);
+        if self.has_odd_environment(request) {
+            facts.command = None;
+        }
         let candidates = facts.candidates.clone();
         (facts, WeighJob { request, root, candidates })
     }
