@@ -129,9 +129,9 @@ impl State {
         described.title = format!("Run a command: {}", wanted.line());
         described.kind = "execute".into();
         let odd = wanted.env.iter().filter(|(name, value)| !is_harmless_variable(name, value));
-        let odd: Vec<String> = odd.map(|(name, value)| format!("with {name}={value}")).collect();
+        let odd = odd.map(|(name, value)| format!("with {name}={value}"));
         let folder = (*cwd != own).then(|| format!("in {}", cwd.display()));
-        let details: Vec<String> = folder.into_iter().chain(odd.iter().cloned()).collect();
+        let details: Vec<String> = folder.into_iter().chain(odd).collect();
         if !details.is_empty() {
             described.content.push(ToolContent::Text(details.join("\n").into()));
         }

@@ -105,11 +105,12 @@ fn a_deny_wins_then_the_newest_answer_then_the_first_rule() {
         judge(&read, &Rules { rules: rules.iter().map(|text| rule(text)).collect(), is_broken }, kept)
     };
     let allowed = kept(Action::Allow, "agent");
-    assert_eq!(with(&["ask"], &[allowed.clone()], false), Verdict::Allow(By::Answer("earlier".into())));
-    assert_eq!(word(&with(&["deny"], &[allowed.clone()], false)), "deny");
+    let earlier = std::slice::from_ref(&allowed);
+    assert_eq!(with(&["ask"], earlier, false), Verdict::Allow(By::Answer("earlier".into())));
+    assert_eq!(word(&with(&["deny"], earlier, false)), "deny");
     assert_eq!(word(&with(&["allow"], &[allowed.clone(), kept(Action::Deny, "agent")], false)), "deny");
     assert_eq!(word(&with(&[], &[kept(Action::Allow, "other")], false)), "default", "another agent's");
-    assert_eq!(word(&with(&["allow"], &[allowed], true)), "ask", "what is wrong may have been a deny");
+    assert_eq!(word(&with(&["allow"], earlier, true)), "ask", "what is wrong may have been a deny");
     let odd = Kept { rule: "{\"new\":1}".into(), ..kept(Action::Allow, "agent") };
     assert_eq!(word(&with(&[], &[odd], false)), "default", "of a newer version");
 }
