@@ -3,6 +3,7 @@
 mod keeping;
 mod records;
 mod settings;
+mod weigh;
 mod world;
 
 use std::collections::BTreeMap;
@@ -132,6 +133,7 @@ struct Owner {
 }
 
 /// What a task of ours brings back.
+#[expect(clippy::large_enum_variant, reason = "events are the rule; each is moved a few times, and few wait")]
 enum Finished {
     Frame(Result<Value, hand::HandError>),
     Work(Box<Event>),
@@ -246,6 +248,7 @@ impl Owner {
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::Trail(chat, id) => self.trail(chat, id),
+            FromLua::Permissions { id, cwd, revoke } => self.list_permissions(id, cwd, revoke),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::TerminalInput(terminal, bytes) => self.terminals.write(terminal, bytes),
             FromLua::TerminalSize(terminal, columns, rows) => {
@@ -365,6 +368,8 @@ impl Owner {
                     connection.reply(token, reply);
                 }
             }
+            Effect::Weigh(job) => self.weigh(job),
+            Effect::Remember(answer) => self.remember(answer),
             Effect::ReadFile(job, range) => {
                 let request = job.request;
                 self.file_work(request, self.files.read(job, range));

@@ -77,6 +77,7 @@ impl State {
                     self.withdraw_permission(request);
                     let error = RpcError::new(RpcError::CANCELLED, "Cancelled on request");
                     self.reply(request, Reply::Error(error));
+                    self.start_file_work();
                 }
             }
             AgentMessage::Unusable(problem) => {
@@ -237,6 +238,7 @@ impl State {
         self.release_terminals(|_, of| of == conn);
         for request in self.open.drop_connection(conn) {
             self.forget_file_work(request);
+            self.terminal_work.remove(&request);
             self.withdraw_permission(request);
         }
         let agent = connection.agent;

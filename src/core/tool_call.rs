@@ -13,6 +13,8 @@ use super::message::TerminalExit;
 pub struct ToolCall {
     /// The agent's id.
     pub id: String,
+    /// The tool's name, if the agent tells it.
+    pub name: Option<String>,
     /// What the agent calls it; empty until known.
     pub title: String,
     /// The category, as the agent sent it (`read`, `edit`, …); unknown words are kept.
@@ -120,6 +122,8 @@ pub struct Location {
 pub struct ToolCallPatch {
     /// The agent's id.
     pub id: String,
+    /// The tool's name.
+    pub name: Option<String>,
     /// New title.
     pub title: Option<String>,
     /// New kind.
@@ -143,6 +147,7 @@ impl ToolCall {
     pub fn new(id: String, now: Millis) -> Self {
         Self {
             id,
+            name: None,
             title: String::new(),
             kind: "other".into(),
             status: ToolStatus::Pending,
@@ -157,8 +162,12 @@ impl ToolCall {
 
     /// Takes over every field that `patch` carries.
     pub fn apply(&mut self, patch: ToolCallPatch, now: Millis) {
-        let ToolCallPatch { id: _, title, kind, status, content, locations, raw_input, raw_output, terminals: _ } =
+        let ToolCallPatch { id: _, name, title, kind, status, content, locations, raw_input, raw_output, terminals: _ } =
             patch;
+        // Some agents begin with the tool's name as title, and find a better title later.
+        let is_name =
+            |title: &&String| !title.is_empty() && title.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        self.name = name.or(self.name.take()).or_else(|| title.as_ref().filter(is_name).cloned());
         self.title = title.unwrap_or(std::mem::take(&mut self.title));
         self.kind = kind.unwrap_or(std::mem::take(&mut self.kind));
         if let Some(mut content) = content {

@@ -160,8 +160,7 @@ impl Files {
     async fn read_in_turn(&self, job: FileJob, range: ReadRange, mut place: Place) -> FileOutcome {
         place.wait().await;
         let path = match resolve(&job).await {
-            Ok(Ok(path)) => path,
-            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Ok(path) => path,
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
@@ -197,8 +196,7 @@ impl Files {
     async fn write_in_turn(&self, job: FileJob, content: &str, mut place: Place) -> FileOutcome {
         place.wait().await;
         let path = match resolve(&job).await {
-            Ok(Ok(path)) => path,
-            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Ok(path) => path,
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
@@ -245,18 +243,18 @@ async fn read_disk(path: &Path) -> Result<String, Trouble> {
     blocking(move || disk::read(&path)).await?.map_err(Trouble::from)
 }
 
-/// Where the path of a request leads; the inner error is a path outside of where it may. What the user allowed is one path
-/// without links: should it lead elsewhere by now, that is another file, about which they have not been asked.
-async fn resolve(job: &FileJob) -> Result<Result<PathBuf, PathBuf>, Trouble> {
-    let (path, confined_to) = (job.path.clone(), job.confined_to.clone());
-    let resolved = blocking(move || paths::resolve(&path, confined_to.as_deref())).await?;
-    match resolved {
-        Ok(path) if job.confined_to.is_none() && path != job.path => Err(Trouble::Refused(format!(
-            "{} leads to another file since the user allowed it; nothing was done. Ask again",
-            job.path.display()
-        ))),
-        resolved => Ok(resolved),
+/// Where the path of a request leads. What was allowed is one path without links: should it lead elsewhere by now, that is
+/// another file, about which nothing was decided.
+async fn resolve(job: &FileJob) -> Result<PathBuf, Trouble> {
+    let path = job.path.clone();
+    let resolved = blocking(move || paths::resolve(&path, None).unwrap_or_else(|path| path)).await?;
+    if resolved == job.path {
+        return Ok(resolved);
     }
+    Err(Trouble::Refused(format!(
+        "{} leads to another file since it was allowed; nothing was done. Ask again",
+        job.path.display()
+    )))
 }
 
 /// Runs something that waits for the disk on a thread of its own: nothing else of the helper waits with it.
