@@ -13,20 +13,8 @@ M.history = {}
 
 local HISTORY_LIMIT = 50
 
---- The beginning of a line, as much as has room.
----@param line string
----@param room integer columns
----@return string
-local function cut(line, room)
-  if vim.fn.strdisplaywidth(line) <= room then
-    return line
-  end
-  local kept = vim.fn.strcharpart(line, 0, room - 1)
-  while vim.fn.strdisplaywidth(kept) > room - 1 do
-    kept = vim.fn.strcharpart(kept, 0, vim.fn.strchars(kept) - 1)
-  end
-  return kept .. "…"
-end
+local columns = require("agentchat.columns")
+local cut, width = columns.cut, columns.width
 
 --- Columns that what happened and what to do keep at least when there is no room for both.
 local LEAST = 30
@@ -39,10 +27,10 @@ local function fit(text)
   local line = text:gsub("%s*\n%s*", " ")
   local room = vim.v.echospace
   local happened, advice = line:match("^(.-); (.*)$")
-  if not happened or vim.fn.strdisplaywidth(happened) + LEAST <= room then
+  if not happened or width(happened) + LEAST <= room then
     return cut(line, room)
   end
-  local left = math.max(LEAST, room - vim.fn.strdisplaywidth(advice) - 2)
+  local left = math.max(LEAST, room - width(advice) - 2)
   return cut(cut(happened, left) .. "; " .. advice, room)
 end
 
@@ -53,18 +41,9 @@ local function is_default_notify()
   return vim.startswith(source, "@vim/_") or source == "?" or source == "=?"
 end
 
-local shown_now = false
-
---- A second message before the screen was drawn again would bring up the hit-enter prompt.
+--- A message while another one is still shown, ours or anybody's, would bring up the hit-enter prompt.
 local function make_room()
-  if shown_now then
-    pcall(vim.cmd, "redraw")
-    return
-  end
-  shown_now = true
-  vim.schedule(function()
-    shown_now = false
-  end)
+  pcall(vim.cmd, "redraw")
 end
 
 --- Shows one message.
