@@ -102,7 +102,8 @@ fn a_narrow_bar_keeps_who_and_what_and_shortens_the_rest() {
             json!([columns]),
         );
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        editor.wait_until(&format!("{wanted:?} in {columns} columns"), |e| squeeze(&bar(e, columns)) == squeeze(wanted));
+        editor
+            .wait_until(&format!("{wanted:?} in {columns} columns"), |e| squeeze(&bar(e, columns)) == squeeze(wanted));
     }
 }
 
