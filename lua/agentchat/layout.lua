@@ -36,8 +36,8 @@ local shared_options = {
 --- Runs `change`, which changes the windows for us: `window_guard` stands back meanwhile, and no longer.
 ---@generic T
 ---@param layout agentchat.Layout
----@param change fun(): T
----@return T
+---@param change fun(): T?
+---@return T?
 function M.while_busy(layout, change)
   local was = layout.busy
   layout.busy = true
@@ -103,8 +103,9 @@ end
 
 --- The tab pages that show a chat.
 ---@param chat agentchat.Chat
----@return fun(): integer?, agentchat.Layout?
+---@return fun(): integer, agentchat.Layout
 function M.of_chat(chat)
+  ---@type integer, agentchat.Layout
   local tab, layout
   return function()
     repeat
@@ -176,6 +177,7 @@ local function open_pair(chat)
   local transcript = require("agentchat.transcript").ensure(chat)
   local prompt = require("agentchat.prompt").ensure(chat)
   local tab = api.nvim_get_current_tabpage()
+  local before = sizes.before(tab)
   ---@type agentchat.Layout
   local layout = {
     chat = chat,
@@ -185,7 +187,7 @@ local function open_pair(chat)
     busy = false,
     wins = {},
     share = 0,
-    before = sizes.before(tab),
+    before = before,
   }
   windows.keeping_views(tab, function()
     if below then
@@ -198,7 +200,7 @@ local function open_pair(chat)
       -- 'equalalways' gives all windows the same width, this one too.
       api.nvim_win_set_width(layout.transcript, width)
     end
-    sizes.opened(tab, layout)
+    sizes.opened(tab, layout, before)
     local opened, reason = pcall(windows.keeping_sizes, tab, function()
       layout.prompt =
         api.nvim_open_win(prompt, false, { split = "below", win = layout.transcript, height = bounds.prompt_min })
@@ -209,7 +211,7 @@ local function open_pair(chat)
     end
   end)
   sizes.note_share(tab, layout)
-  sizes.settled(tab, layout)
+  sizes.settled(tab, before)
   layouts[tab] = layout
   return layout
 end

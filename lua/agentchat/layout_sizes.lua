@@ -25,16 +25,17 @@ end
 --- The chat's transcript window was opened: the others get back as much as there is room for.
 ---@param tab integer
 ---@param layout agentchat.Layout
-function M.opened(tab, layout)
+---@param before agentchat.SizesBefore
+function M.opened(tab, layout, before)
   local dimension = layout.below and "height" or "width"
-  sizes.fit(tab, dimension, layout.before.sizes[dimension], { [layout.transcript] = true })
+  sizes.fit(tab, dimension, before.sizes[dimension], { [layout.transcript] = true })
 end
 
 --- Both windows are there, and nobody has changed a size since.
 ---@param tab integer
----@param layout agentchat.Layout
-function M.settled(tab, layout)
-  layout.before.after = sizes.take(windows.fixed(tab))
+---@param before agentchat.SizesBefore
+function M.settled(tab, before)
+  before.after = sizes.take(windows.fixed(tab))
 end
 
 --- The chat's windows were closed: the others are again what they were before, unless the user has changed them since.

@@ -11,7 +11,7 @@ local LEAST = { width = 20, height = 5 }
 local SHARED_BY = { width = "row", height = "col" }
 
 ---@alias agentchat.Dimension "width"|"height"
----@alias agentchat.Sizes { width: table<integer, integer>, height: table<integer, integer> } by window
+---@alias agentchat.Sizes table<agentchat.Dimension, table<integer, integer>> by window
 
 --- What a window, or windows that share their room, are to have in one dimension.
 ---@class agentchat.SizedNode
@@ -56,7 +56,8 @@ local function measure(tree, dimension, wanted, pinned)
   end
   local shares = tree[1] == SHARED_BY[dimension]
   -- Between two windows there is a line or a column that belongs to neither.
-  local node = { children = {}, shares = shares, now = -1, wanted = -1, fixed = not shares and false, pinned = true }
+  ---@type agentchat.SizedNode
+  local node = { children = {}, shares = shares, now = -1, wanted = -1, fixed = false, pinned = true }
   local fixed = 0
   for _, each in ipairs(tree[2]) do
     local child = measure(each, dimension, wanted, pinned)
