@@ -1,14 +1,16 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
 use crate::process::guard;
-use crate::{helper, logging, tour};
+use crate::{changes, helper, logging, tour};
 
 /// A coding agent in your Neovim. The plugin starts this program by itself; `agentchat agent` can be used from any
 /// editor that speaks the Agent Client Protocol.
@@ -32,6 +34,9 @@ enum Action {
     },
     /// Be an agent of the Agent Client Protocol on standard input and output: a guided tour of the plugin
     Agent,
+    /// Print how many nanoseconds it took from two files to hunks, and how many there are (`make bench`)
+    #[command(hide = true)]
+    Hunks { old: PathBuf, new: PathBuf },
 }
 
 /// Runs the program with the arguments of this process.
@@ -42,7 +47,16 @@ pub fn main() -> ExitCode {
         Action::Agent => finish(block_on(async {
             tour::run(tokio::io::stdin(), tokio::io::stdout()).await.map_err(io::Error::other)
         })),
+        Action::Hunks { old, new } => finish(time_to_hunks(&old, &new)),
     }
+}
+
+/// Times the code that runs when an agent writes, for the bench that has git beside it.
+fn time_to_hunks(old: &Path, new: &Path) -> io::Result<()> {
+    let start = Instant::now();
+    let (old, new) = (fs::read_to_string(old)?, fs::read_to_string(new)?);
+    let hunks = changes::between(&changes::lines(&old).0, &changes::lines(&new).0, 1);
+    writeln!(io::stdout(), "{} {}", start.elapsed().as_nanos(), hunks.len())
 }
 
 /// Becomes the guard, with this same program as the helper below it.

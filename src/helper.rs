@@ -237,8 +237,10 @@ impl Owner {
                 self.frames.set_terminals(true);
             }
             FromLua::FileSaved(path) => self.saved_by_user(path),
+            FromLua::OfferRejected(path) => drop(tokio::spawn(self.files.clone().take_offer_back(path))),
             FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
+            FromLua::MirrorGone(buf) => self.files.mirror_gone(buf),
         }
     }
 

@@ -82,6 +82,34 @@ function M.settle(buf)
   end
 end
 
+---@class agentchat.SeenFile what told the file that the helper has read from others
+---@field sec integer
+---@field nsec integer
+---@field size integer
+
+--- Whether the file of a buffer is still the one that the helper has read.
+---@param buf integer
+---@param seen? agentchat.SeenFile
+---@return boolean
+local function is_seen(buf, seen)
+  local stat = uv.fs_stat(api.nvim_buf_get_name(buf))
+  return seen ~= nil
+    and stat ~= nil
+    and stat.mtime.sec == seen.sec
+    and stat.mtime.nsec == seen.nsec
+    and stat.size == seen.size
+end
+
+--- The buffer's text is that of its file, unless the file is another one by now.
+---@param buf integer
+---@param seen? agentchat.SeenFile
+function M.is_as_seen(buf, seen)
+  if is_seen(buf, seen) then
+    vim.bo[buf].modified = false
+    M.settle(buf)
+  end
+end
+
 --- Whether Neovim itself would read the file of an unmodified buffer again.
 ---@param buf integer
 ---@return boolean
@@ -107,8 +135,8 @@ end
 ---@param buf integer
 ---@param tick integer
 ---@param edits agentchat.Edit[] from the bottom up
----@param opts { eol?: boolean, changes?: table, clean?: boolean, only_autoread?: boolean, restore?: boolean, save?: boolean } `clean`: the
----text is that of the file; `only_autoread`: as Neovim would do it itself; `restore`: no hunk is pending afterwards
+---@param opts { eol?: boolean, changes?: table, clean?: boolean, seen?: agentchat.SeenFile, only_autoread?: boolean, restore?: boolean, save?: boolean } `clean`: the
+---text is that of the file; `seen`: the file that was read, if it is the disk that the buffer follows; `only_autoread`: as Neovim would do it itself; `restore`: no hunk is pending afterwards
 ---@return table as `file_edit`
 function M.follow(buf, tick, edits, opts)
   if is_stale(buf, tick) then
@@ -122,8 +150,17 @@ function M.follow(buf, tick, edits, opts)
     changes = opts.restore and { facts = {}, hunks = {}, more = false } or opts.changes,
   })
   if answer.ok and opts.clean then
-    vim.bo[buf].modified = false
-    M.settle(buf)
+    if opts.seen then
+      M.is_as_seen(buf, opts.seen)
+    else
+      vim.bo[buf].modified = false
+      M.settle(buf)
+    end
+  elseif answer.ok and is_seen(buf, opts.seen) and vim.bo[buf].modified then
+    -- What is on disk is merged: saving must not ask about it.
+    require("agentchat.disk_state").synced(buf)
+  end
+  if answer.ok then
     answer.tick = api.nvim_buf_get_changedtick(buf)
   end
   return answer
@@ -140,6 +177,47 @@ function M.gone(buf, tick)
     return ""
   end)
   vim.bo[buf].modified = true
+end
+
+--- The file of a buffer is what the user decided that it should be: nothing is to be asked about it.
+---@param buf integer
+function M.known(buf)
+  if not api.nvim_buf_is_loaded(buf) then
+    return
+  elseif vim.bo[buf].modified then
+    require("agentchat.disk_state").synced(buf)
+  else
+    M.settle(buf)
+  end
+end
+
+--- The agent gave a file another name: its buffer, if there is one, has it as well. Where the new name has a buffer already,
+--- the old one keeps its text as one that is not saved.
+---@param from string
+---@param to string
+function M.renamed(from, to)
+  local buffer = require("agentchat.changes.buffer")
+  local buf = buffer.find(from)
+  if not buf or vim.fn.bufexists(to) == 1 then
+    return
+  end
+  local store, old = require("agentchat.changes.store"), buffer.file_of(buf)
+  if old then
+    buffer.release(buf)
+    if store.pending(old) == 0 then
+      store.forget(old)
+    end
+  end
+  api.nvim_buf_call(buf, function()
+    -- The old name would become the alternate file, and a buffer without text.
+    vim.cmd("silent keepalt noautocmd file " .. vim.fn.fnameescape(vim.fn.fnamemodify(to, ":~:.")))
+  end)
+  local left = vim.fn.bufnr("^" .. vim.fn.fnameescape(from) .. "$")
+  if left > 0 and left ~= buf and not api.nvim_buf_is_loaded(left) then
+    pcall(api.nvim_buf_delete, left, { force = true })
+  end
+  buffer.loaded(buf)
+  require("agentchat.disk_state").renamed(buf)
 end
 
 --- Reads a file again that only Neovim knows how to read; changes that were not saved stay.

@@ -65,4 +65,17 @@ function M.synced(buf)
   behind[buf] = nil
 end
 
+--- A buffer got the name that its file has got: Neovim would not write over a file that it has not read under this name.
+--- (Whatever an autocommand for `BufWriteCmd` does counts as written.)
+---@param buf integer
+function M.renamed(buf)
+  answered(buf, "BufWriteCmd", function() end, function()
+    api.nvim_buf_call(buf, function()
+      -- It says that the buffer is still modified.
+      pcall(vim.cmd, "silent! keepalt lockmarks write!")
+    end)
+  end)
+  M.synced(buf)
+end
+
 return M

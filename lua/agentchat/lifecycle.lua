@@ -23,6 +23,7 @@ function M.helper_failed(reason)
     status.refresh(chat)
   end
   require("agentchat.permission").set({})
+  require("agentchat.mirror").forget_all()
   -- Not inside of the caller: a user's autocommand may start something new.
   vim.schedule(function()
     require("agentchat.events").fire("AgentChatError", { message = reason })

@@ -68,6 +68,8 @@ struct Touched {
     before: Kept,
     /// `None` as long as the file was only named.
     left: Option<Kept>,
+    /// What it was before that.
+    last: Option<Kept>,
 }
 
 #[derive(Debug, Clone)]
@@ -144,7 +146,7 @@ impl Checkpoints {
         let left = self.keep_was(was);
         self.note_news(path, &left);
         if let Some(touched) = self.inner.lock().newest(chat).and_then(|turn| turn.files.get_mut(path)) {
-            touched.left = Some(left);
+            touched.last = touched.left.replace(left);
         }
     }
 
@@ -182,6 +184,30 @@ impl Checkpoints {
             touched.left.clone().unwrap_or_else(|| touched.before.clone())
         };
         Some(kept.read())
+    }
+
+    /// The other name of a file that the agent has moved in this turn: where it went if it is gone, else where it came from.
+    /// A file that is empty is like any other, and never taken for another.
+    pub fn moved(&self, chat: ChatId, path: &Path, is_gone: bool) -> Option<PathBuf> {
+        let mut inner = self.inner.lock();
+        let turn = inner.newest(chat)?;
+        let content = |kept: &Kept| match kept {
+            Kept::Bytes(blob, _) if !blob.is_empty() => Some(blob.clone()),
+            _ => None,
+        };
+        let vanished = |touched: &Touched| matches!(touched.left, Some(Kept::Missing));
+        let last = |touched: &Touched| content(touched.last.as_ref().unwrap_or(&touched.before));
+        let appeared = |touched: &Touched| matches!(touched.before, Kept::Missing);
+        let this = turn.files.get(path)?;
+        let bytes = if is_gone { last(this)? } else { content(this.left.as_ref()?)? };
+        let is_other = |other: &Touched| {
+            let theirs = if is_gone { other.left.as_ref().and_then(content) } else { last(other) };
+            let fits = if is_gone { appeared(other) } else { vanished(other) };
+            fits && theirs.is_some_and(|theirs| theirs.is(&bytes))
+        };
+        let fits = if is_gone { vanished(this) } else { appeared(this) };
+        let other = turn.files.iter().find(|(other, touched)| *other != path && is_other(touched));
+        other.filter(|_| fits).map(|(other, _)| other.clone())
     }
 
     /// What this file is now is the user's doing, or ours.
@@ -339,7 +365,7 @@ impl Checkpoints {
     fn note_before(&self, chat: ChatId, path: &Path, before: Kept) {
         if let Some(turn) = self.inner.lock().newest(chat) {
             // Somebody may have been faster; what was seen first counts.
-            turn.files.entry(path.to_owned()).or_insert(Touched { before, left: None });
+            turn.files.entry(path.to_owned()).or_insert(Touched { before, left: None, last: None });
         }
     }
 }

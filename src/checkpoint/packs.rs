@@ -129,6 +129,11 @@ impl Blob {
         Ok(bytes)
     }
 
+    /// Whether there are no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Whether both are the same bytes: equal contents are kept once.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.pack, &other.pack) && self.offset == other.offset && self.len == other.len

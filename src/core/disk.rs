@@ -82,11 +82,24 @@ impl State {
             }
             Adopted::OnDisk => {
                 let text = format!(
-                    "The agent changed {shown} on disk, where your unsaved changes are in its way; \
+                    "The agent changed {shown} on disk, where your unsaved changes are in its way; there \
+                     `:AgentChat review diff` compares, `accept file` takes its text, `reject file` keeps yours."
+                );
+                self.note(id, Severity::Warning, text);
+            }
+            Adopted::Stuck => {
+                let text = format!(
+                    "The agent changed {shown} on disk, but its buffer cannot follow; \
                      `:edit!` takes its text, `:write!` keeps yours."
                 );
                 self.emit(Show::Message(MessageLevel::Warn, text.clone()));
                 self.note(id, Severity::Warning, text);
+            }
+            Adopted::Gone => {
+                let text = format!(
+                    "The agent deleted {shown}; its buffer still has the text. `:AgentChat reject file` brings it back."
+                );
+                self.note(id, Severity::Info, text);
             }
         }
         self.emit(Show::UserEvent(UserEvent::FileChanged(id, path)));

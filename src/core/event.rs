@@ -116,8 +116,12 @@ pub enum Adopted {
     There,
     /// In the buffer, beside their own unsaved changes.
     Merged,
-    /// Only on disk: they have unsaved changes of the same lines, or the buffer cannot be edited.
+    /// Only on disk, and pending as a whole: they have unsaved changes of the same lines.
     OnDisk,
+    /// Only on disk, since the buffer cannot follow.
+    Stuck,
+    /// The file is gone; the buffer has its text.
+    Gone,
 }
 
 /// What became of an undo.

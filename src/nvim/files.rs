@@ -7,8 +7,10 @@
 mod buffer;
 mod due;
 mod hunks;
+mod mirror;
 mod order;
 mod plan;
+mod restore;
 mod seen;
 mod takeover;
 mod write;
@@ -27,11 +29,13 @@ use super::channel::Nvim;
 use super::hand;
 use super::incoming::get;
 use crate::checkpoint::Checkpoints;
+use crate::checkpoint::history::Was;
 use crate::core::effect::{FileJob, ReadRange};
 use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
 use crate::files::{disk, edits, paths};
 use due::Due;
+use mirror::Mirrors;
 use order::{Order, Place};
 use seen::Seen;
 
@@ -52,14 +56,23 @@ pub struct Files {
 struct Shared {
     order: Order,
     seen: Seen,
-    /// What files were before the disk got ahead of buffers with unsaved changes.
-    behind: Mutex<HashMap<PathBuf, crate::checkpoint::history::Was>>,
+    behind: Mutex<HashMap<PathBuf, Behind>>,
     due: Due,
+    mirrors: Mirrors,
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
     /// Wakes whoever waits for a buffer that the user is busy in.
     freed: tokio::sync::Notify,
+}
+
+/// A file that got ahead of a buffer with unsaved changes.
+#[derive(Debug)]
+struct Behind {
+    /// What both were before.
+    base: Was,
+    /// What the user was offered.
+    offered: Option<Was>,
 }
 
 /// Why there is no text.
@@ -161,6 +174,7 @@ impl Files {
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
         self.shared.seen.remember(&job.session, &path, &current.text, current.is_of_disk);
+        self.mirror_ahead(path);
         answer
     }
 

@@ -42,10 +42,14 @@ pub enum FromLua {
     TerminalSize(TerminalId, u16, u16),
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
+    /// The user does not want the version of this file that is on disk.
+    OfferRejected(PathBuf),
     /// What the user is asked, to be shown at the end of a transcript; no rows if nothing is.
     Asked(ChatId, Vec<Row>),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
+    /// The text of this buffer is gone, or another one than what its changes told.
+    MirrorGone(i64),
 }
 
 /// Where a transcript is to be written.
@@ -124,6 +128,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
         "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
+        "mirror_gone" => FromLua::MirrorGone(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
             agent: string(arguments, "agent"),
@@ -169,6 +174,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
+        "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
     })

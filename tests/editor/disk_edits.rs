@@ -3,11 +3,11 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::files::{at_work, at_work_with, is_modified, lines_of, on_disk, written};
 use crate::support::scenario::{edit_call, gate, read_file, run, tool_call, tool_status, write_disk, write_file};
-use crate::support::{Editor, Setup};
+use crate::support::{Editor, ScriptedAgent, Setup};
 
 #[track_caller]
 fn changed_by_agent(editor: &Editor, count: usize) {
@@ -59,38 +59,203 @@ fn unsaved_changes_of_other_lines_are_merged() {
     assert!(is_modified(&editor, "a.txt"));
     assert_eq!(on_disk(&editor, "a.txt"), "ONE\ntwo\nthree\nfour\n");
     editor.wait_transcript("merged with your unsaved changes");
+    // The user's save asks nothing: they have what is on disk.
+    editor.input(":checktime<CR>:w<CR>");
+    editor.wait_until("the save", |e| on_disk(e, "a.txt") == "ONE\ntwo\nthree\nfour\nfrom the user\n");
+    assert!(!editor.is_blocked() && !editor.messages().contains("W1"), "{}", editor.messages());
     editor.input("u");
     editor.wait_until("the user's text", |e| lines_of(e, "a.txt") == ["one", "two", "three", "four", "from the user"]);
 }
 
-#[test]
-fn unsaved_changes_of_the_same_lines_stay_and_the_user_is_told() {
+/// The agent changed on disk the line that the user has changed and not saved.
+#[track_caller]
+fn in_each_others_way() -> (ScriptedAgent, Editor) {
     let steps = [
         edit_call("t1", "a.txt"),
         gate("typed"),
-        write_disk("a.txt", "AGENT\n"),
+        write_disk("a.txt", "AGENT\ntwo\n"),
         tool_status("t1", "completed"),
         gate("end"),
     ];
-    let (agent, editor) = at_work("one\n", steps);
+    let (agent, editor) = at_work("one\ntwo\n", steps);
     editor.input("ccuser<Esc>");
     editor.wait_screen("user");
     agent.open_gate("typed");
     editor.wait_transcript("your unsaved changes are in its way");
-    assert_eq!(lines_of(&editor, "a.txt"), ["user"]);
+    editor.wait_until("the other version", |e| pending(e) == json!(1));
+    assert_eq!(lines_of(&editor, "a.txt"), ["user", "two"]);
     assert!(is_modified(&editor, "a.txt"));
-    // The user's save must not write over it without a word.
+    (agent, editor)
+}
+
+/// Decisions that wait.
+fn pending(editor: &Editor) -> Json {
+    editor.lua("return require('agentchat.changes.store').count()", json!([]))
+}
+
+fn offered(editor: &Editor) -> Json {
+    let code = "local b = vim.fn.bufnr('agentchat://agent/a.txt') \
+                return b > 0 and vim.api.nvim_buf_get_lines(b, 0, -1, true) or vim.NIL";
+    editor.lua(code, json!([]))
+}
+
+#[test]
+fn the_agents_version_of_the_same_lines_is_pending_and_a_save_does_not_write_over_it() {
+    let (_agent, editor) = in_each_others_way();
+    assert_eq!(offered(&editor), json!(["AGENT", "two"]));
+    editor.wait_screen("the agent's version differs");
+    for keys in [":w<CR>", ":x<CR>", ":wqa<CR>"] {
+        editor.input(keys);
+        editor.wait_until("the refusal", |e| e.messages().contains("not saved: the agent changed the same lines"));
+        assert!(!editor.is_blocked(), "no question after {keys}");
+        assert_eq!(on_disk(&editor, "a.txt"), "AGENT\ntwo\n");
+    }
+    editor.command("AgentChat review diff");
+    let code = "return vim.iter(vim.api.nvim_tabpage_list_wins(0)):filter(function(w) return vim.wo[w].diff end):map(
+      function(w) return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(w), 0, 1, true)[1] end):totable()";
+    assert_eq!(editor.lua(code, json!([])), json!(["AGENT", "user"]));
+    editor.command("tabclose");
+    editor.command("AgentChat review");
+    let code = "return vim.iter(vim.fn.getqflist()):map(function(item) return item.text end):totable()";
+    let listed = editor.lua(code, json!([]));
+    assert!(listed[0].as_str().is_some_and(|text| text.contains("waits beside your unsaved changes")), "{listed}");
+    editor.command("cclose");
+    // Who insists has decided.
+    editor.input(":w!<CR>");
+    editor.wait_until("the user's text on disk", |e| on_disk(e, "a.txt") == "user\ntwo\n");
+    editor.wait_until("nothing left to decide", |e| pending(e) == json!(0) && offered(e).is_null());
+}
+
+#[test]
+fn accepting_the_agents_version_takes_it_into_the_buffer_with_the_users_text_one_undo_away() {
+    let (_agent, editor) = in_each_others_way();
+    editor.command("AgentChat accept file");
+    assert_eq!(lines_of(&editor, "a.txt"), ["AGENT", "two"]);
+    assert!(!is_modified(&editor, "a.txt"));
+    assert_eq!((pending(&editor), offered(&editor)), (json!(0), Json::Null));
+    editor.input("u");
+    editor.wait_until("the user's text", |e| lines_of(e, "a.txt") == ["user", "two"]);
     editor.input(":w<CR>");
-    editor.wait_screen("Do you really want to write to it");
-    editor.input("n");
-    editor.wait_until("the answer", |e| {
-        // Some versions want their message to be confirmed.
-        if e.is_blocked() {
-            e.input("<CR>");
-        }
-        !e.is_blocked()
+    editor.wait_until("the user's save", |e| on_disk(e, "a.txt") == "user\ntwo\n");
+}
+
+#[test]
+fn rejecting_the_agents_version_puts_the_file_back_and_keeps_what_was_typed() {
+    let (_agent, editor) = in_each_others_way();
+    editor.command("AgentChat reject");
+    editor.wait_until("the old file", |e| on_disk(e, "a.txt") == "one\ntwo\n");
+    assert_eq!(lines_of(&editor, "a.txt"), ["user", "two"]);
+    assert!(is_modified(&editor, "a.txt"));
+    assert_eq!((pending(&editor), offered(&editor)), (json!(0), Json::Null));
+    editor.wait_until("Neovim to know the file", |e| {
+        e.lua("return require('agentchat.disk_state').is_behind(vim.fn.bufnr('a.txt'))", json!([])) == json!(false)
     });
-    assert_eq!(on_disk(&editor, "a.txt"), "AGENT\n");
+    editor.input(":w<CR>");
+    editor.wait_until("the user's save", |e| on_disk(e, "a.txt") == "user\ntwo\n");
+    assert!(!editor.is_blocked());
+}
+
+#[test]
+fn a_deleted_file_is_pending_and_comes_back_with_its_bytes() {
+    let setup =
+        Setup::new().file("a.txt", "one\r\ntwo").file("b.bin", b"\xff\x00\nbytes\n").file("c.txt", "c\n").arg("a.txt");
+    let steps =
+        [tool_call("t1", "rm", "execute"), run("rm a.txt b.bin c.txt"), tool_status("t1", "completed"), gate("end")];
+    let (_agent, editor) = at_work_with(setup, steps);
+    changed_by_agent(&editor, 3);
+    editor.wait_until("three decisions", |e| pending(e) == json!(3));
+    editor.wait_transcript("The agent deleted a.txt");
+    assert_eq!(lines_of(&editor, "a.txt"), ["one", "two"]);
+    assert!(!editor.is_blocked());
+    editor.command("AgentChat reject file");
+    assert_eq!(on_disk(&editor, "a.txt"), "one\r\ntwo");
+    assert!(!is_modified(&editor, "a.txt"));
+    editor.input(":w<CR>");
+    editor.wait_until("no question", |e| !e.is_blocked());
+    editor.command("AgentChat next");
+    editor.command("AgentChat reject all");
+    editor.wait_until("the others", |e| {
+        e.file("b.bin").is_some_and(|bytes| bytes == b"\xff\x00\nbytes\n") && on_disk(e, "c.txt") == "c\n"
+    });
+    assert_eq!(pending(&editor), json!(0));
+}
+
+#[test]
+fn a_deletion_that_is_accepted_or_saved_over_waits_no_more() {
+    let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").arg("a.txt");
+    let steps = [tool_call("t1", "rm", "execute"), run("rm a.txt b.txt"), tool_status("t1", "completed"), gate("end")];
+    let (_agent, editor) = at_work_with(setup, steps);
+    editor.wait_until("two decisions", |e| pending(e) == json!(2));
+    editor.input(":w<CR>");
+    editor.wait_until("the user's save", |e| on_disk(e, "a.txt") == "one\n");
+    editor.wait_until("one decision", |e| pending(e) == json!(1));
+    editor.command("AgentChat accept all");
+    assert_eq!(pending(&editor), json!(0));
+    assert!(editor.file("b.txt").is_none());
+}
+
+/// What is pending in a file: facts and hunks.
+fn table(editor: &Editor, name: &str) -> Json {
+    let code = "local got = require('agentchat.changes').get(..., 0, 1e6)
+    return { got.facts and got.facts.created, got.facts and got.facts.deleted, got.facts and got.facts.renamed_from,
+      vim.iter(got.hunks):map(function(h) return { h.first, h.flags, table.concat(h.old, '|') } end):totable() }";
+    editor.lua(code, json!([editor.project().canonicalize().unwrap().join(name)]))
+}
+
+#[test]
+fn a_file_that_is_deleted_and_made_again_is_compared_with_what_it_was() {
+    let steps = [
+        tool_call("t1", "rm", "execute"),
+        run("rm a.txt b.txt"),
+        tool_status("t1", "completed"),
+        gate("gone"),
+        tool_call("t2", "make", "execute"),
+        run("printf 'ONE\\ntwo\\n' > a.txt"),
+        tool_status("t2", "completed"),
+        gate("made"),
+        write_file("b.txt", "b\nmore\n"),
+        gate("end"),
+    ];
+    let setup = Setup::new().file("a.txt", "one\ntwo\n").file("b.txt", "b\n").arg("a.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    editor.wait_until("two decisions", |e| pending(e) == json!(2));
+    agent.open_gate("gone");
+    editor.wait_until("the new text", |e| lines_of(e, "a.txt") == ["ONE", "two"]);
+    assert!(!is_modified(&editor, "a.txt"));
+    assert_eq!(table(&editor, "a.txt"), json!([null, null, null, [[0, "a", "one"]]]));
+    agent.open_gate("made");
+    written(&agent, 1);
+    assert_eq!(table(&editor, "b.txt"), json!([null, null, null, [[1, "a", ""]]]));
+    editor.command("AgentChat reject all");
+    editor.wait_until("the old files", |e| on_disk(e, "a.txt") == "one\ntwo\n" && on_disk(e, "b.txt") == "b\n");
+}
+
+#[test]
+fn a_file_with_another_name_is_one_change() {
+    let setup = Setup::new().file("a.txt", "one\ntwo\n").file("b.txt", "b\n").arg("a.txt");
+    let steps = [
+        tool_call("t1", "mv", "execute"),
+        run("mkdir sub; mv a.txt sub/A.txt; mv b.txt B.txt"),
+        tool_status("t1", "completed"),
+        gate("end"),
+    ];
+    let (_agent, editor) = at_work_with(setup, steps);
+    changed_by_agent(&editor, 4);
+    editor.wait_until("two decisions", |e| pending(e) == json!(2));
+    let root = editor.project().canonicalize().unwrap();
+    editor.wait_until("the buffer's new name", |e| {
+        e.lua("return vim.api.nvim_buf_get_name(0)", json!([])) == json!(root.join("sub/A.txt"))
+    });
+    assert_eq!(table(&editor, "sub/A.txt")[2], json!(root.join("a.txt")));
+    assert_eq!(table(&editor, "B.txt"), json!([null, null, root.join("b.txt"), []]));
+    assert!(!is_modified(&editor, "A.txt"));
+    editor.input("ggAs<Esc>:w<CR>");
+    editor.wait_until("the user's save under the new name", |e| on_disk(e, "sub/A.txt") == "ones\ntwo\n");
+    assert!(!editor.is_blocked());
+    editor.command("AgentChat reject all");
+    editor.wait_until("the old names", |e| on_disk(e, "a.txt") == "ones\ntwo\n" && on_disk(e, "b.txt") == "b\n");
+    assert!(editor.file("sub/A.txt").is_none() && editor.file("B.txt").is_none());
+    assert_eq!(editor.lua("return vim.fn.expand('%:t')", json!([])), json!("a.txt"));
 }
 
 #[test]

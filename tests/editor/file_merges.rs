@@ -213,6 +213,35 @@ fn a_user_who_stays_in_insert_mode_keeps_no_agent_and_loses_nothing() {
 }
 
 #[test]
+fn a_save_before_the_buffer_has_caught_up_writes_over_nothing() {
+    for quit in ["ZZ", ":wqa<CR>"] {
+        let (_agent, editor) = busy("ggA typed", "i", NEW);
+        // At once: the mode ends and the save comes before anything else is asked of Neovim.
+        editor.input(&format!("<Esc>{quit}"));
+        let both = "one typed\ntwo\nthree\nfour\nFIVE\n";
+        editor.wait_until("both texts on disk", |e| on_disk(e, "a.txt") == both);
+        assert_eq!(lines_of(&editor, "a.txt").concat(), both.replace('\n', ""));
+        editor.wait_until("a saved buffer", |e| !is_modified(e, "a.txt"));
+        assert!(!editor.is_blocked());
+    }
+}
+
+#[test]
+fn a_save_before_the_buffer_has_caught_up_where_both_typed_is_stopped() {
+    let (_agent, editor) = busy("ggA", "i", "ONE\ntwo\nthree\nfour\nfive\n");
+    editor.input(" mine<Esc>:wq<CR>");
+    editor.wait_screen("the agent's version differs");
+    editor.input(":wq<CR>");
+    editor.wait_until("the refusal", |e| e.messages().contains("not saved: the agent changed the same lines"));
+    assert_eq!(on_disk(&editor, "a.txt"), "ONE\ntwo\nthree\nfour\nfive\n");
+    assert_eq!(lines_of(&editor, "a.txt")[0], "one mine");
+    editor.command("AgentChat reject file");
+    editor.wait_until("the file from before", |e| on_disk(e, "a.txt") == OLD);
+    saves_without_a_question(&editor);
+    assert_eq!(on_disk(&editor, "a.txt"), "one mine\ntwo\nthree\nfour\nfive\n");
+}
+
+#[test]
 fn a_user_who_stays_in_visual_mode_keeps_no_agent() {
     let (_agent, editor) = busy("2GVj", "V", NEW);
     assert_eq!(lines_of(&editor, "a.txt"), ["one", "two", "three", "four", "five"]);

@@ -307,13 +307,25 @@ function M.unloading(buf)
   end
 end
 
+--- The buffer is not that of its file any more.
+---@param buf integer
+function M.release(buf)
+  local known = attached[buf]
+  if known then
+    settle(known)
+    attached[buf], edited[buf] = nil, nil
+    known.file.buf = nil
+  end
+end
+
 --- Edits a buffer so that its table does not follow by itself; `edit` does it, and `facts` and `hunks` hold then. If it
 --- fails, the table is as before.
 ---@param file agentchat.ChangedFile
 ---@param edit fun()
 ---@param facts agentchat.ChangeFacts
 ---@param hunks agentchat.Hunk[]
-function M.replace(file, edit, facts, hunks)
+---@param later? boolean whether what shows the table may wait until Neovim has a moment
+function M.replace(file, edit, facts, hunks, later)
   local known = attached[file.buf]
   if not known then
     edit()
@@ -328,7 +340,7 @@ function M.replace(file, edit, facts, hunks)
     error(reason, 0)
   end
   known.seq = undo_state(known.buf)
-  store.set(file, facts, hunks)
+  store.set(file, facts, hunks, false, later)
   keep(known)
 end
 

@@ -146,6 +146,34 @@ local function rename_back(file, from)
   end
 end
 
+--- A deleted file is there again.
+---@param file agentchat.ChangedFile
+function M.restored(file)
+  local old = file.hunks[1] and file.hunks[1].old or {}
+  M.tell(file.path, file.facts.chat, 0, { { first = 0, lines = {}, old = old } })
+  buffer.set(file, { chat = file.facts.chat }, {})
+  if not file.buf then
+    store.forget(file)
+  end
+end
+
+--- The buffer of a deleted file kept its text: once the file is there again it is that of the file, or beside it.
+---@param buf integer
+---@param lines string[] of the file
+local function settle_restored(buf, lines)
+  local now = api.nvim_buf_get_lines(buf, 0, -1, true)
+  local is_same = #now == math.max(1, #lines)
+  for i, line in ipairs(is_same and lines or {}) do
+    is_same = is_same and (line == now[i] or line == now[i] .. "\r")
+  end
+  if is_same then
+    vim.bo[buf].modified = false
+    require("agentchat.disk").settle(buf)
+  else
+    require("agentchat.disk_state").synced(buf)
+  end
+end
+
 --- Puts a deleted file back, byte for byte.
 ---@param file agentchat.ChangedFile
 ---@return boolean
@@ -178,14 +206,13 @@ local function restore(file)
     return false
   end
   local buf = file.buf
-  M.tell(file.path, file.facts.chat, 0, { { first = 0, lines = {}, old = lines } })
-  buffer.set(file, { chat = file.facts.chat }, {})
+  M.restored(file)
   if buf and not vim.bo[buf].modified then
     api.nvim_buf_call(buf, function()
       vim.cmd("silent keepalt edit!")
     end)
-  elseif not buf then
-    store.forget(file)
+  elseif buf then
+    settle_restored(buf, lines)
   end
   return true
 end
@@ -318,5 +345,8 @@ function M.reject(file, rejected)
   M.tell(file.path, facts.chat, 0, told)
   return true
 end
+
+--- The smallest edit that puts lines into the place of rows.
+M.edit_of = edit_of
 
 return M

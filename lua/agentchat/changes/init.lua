@@ -33,6 +33,16 @@ local function watch()
       buffer.loaded(args.buf)
     end,
   })
+  vim.api.nvim_create_autocmd("BufWritePost", {
+    group = group,
+    callback = function(args)
+      local file = buffer.file_of(args.buf)
+      if file and file.facts.deleted and vim.uv.fs_stat(file.path) then
+        -- The user has brought the file back by saving its text.
+        require("agentchat.changes.decide").restored(file)
+      end
+    end,
+  })
   vim.api.nvim_create_autocmd("BufUnload", {
     group = group,
     callback = function(args)
@@ -156,6 +166,21 @@ function M.put_more(path, hunks, more)
   return { ok = true }
 end
 
+--- The agent's version of a loaded file is pending as a whole.
+---@param path string
+---@param offer agentchat.Offer
+---@return integer? buf
+function M.offer(path, offer)
+  local buf = buffer.find(path)
+  if buf then
+    watch()
+    local file = store.ensure(path)
+    buffer.attach(file, buf)
+    store.set_offer(file, offer)
+  end
+  return buf
+end
+
 --- Edits a loaded buffer and replaces its table at once.
 ---@param buf integer
 ---@param changes { path: string, facts: table, hunks: agentchat.Hunk[], more: boolean }
@@ -171,7 +196,7 @@ function M.replace(buf, changes, edit)
   buffer.attach(file, buf)
   local before = file.arriving
   local facts, hunks = received(file, read_facts(changes.facts), changes.hunks, given(changes.more) or false)
-  local ok, reason = pcall(buffer.replace, file, edit, facts, hunks)
+  local ok, reason = pcall(buffer.replace, file, edit, facts, hunks, true)
   if not ok then
     file.arriving = before
     error(reason, 0)

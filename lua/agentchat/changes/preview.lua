@@ -74,6 +74,14 @@ local function lines_word(count)
   return count == 1 and "1 line" or count .. " lines"
 end
 
+--- Whether the agent deleted the file of a buffer that still has its text: there is no need to show it twice.
+---@param buf integer
+---@return boolean
+local function is_deleted_below_text(buf)
+  local file = buffer.file_of(buf)
+  return file ~= nil and file.facts.deleted == true and api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf)) > 1
+end
+
 ---@param buf integer
 ---@param state agentchat.Drawn
 ---@param hunk agentchat.Hunk
@@ -86,6 +94,11 @@ local function draw_old(buf, state, hunk, is_new, of_old)
     state.short[hunk.id] = true
   end
   local mark = { priority = PRIORITY, number_hl_group = "AgentChatDiffDeleteNumber" }
+  if is_deleted_below_text(buf) then
+    mark.virt_text, mark.virt_text_pos = { { " deleted on disk by the agent", "AgentChatDiffHint" } }, "eol"
+    api.nvim_buf_set_extmark(buf, ns, row, 0, mark)
+    return
+  end
   if state.signs and #hunk.flags == 0 then
     mark.sign_text, mark.sign_hl_group = "_", "AgentChatDiffDeleteNumber"
   end
@@ -431,8 +444,8 @@ function M.start()
   end
   is_started = true
   require("agentchat.highlight").set()
-  store.listen(function(file, in_edit)
-    if not in_edit then
+  store.listen(function(file, later)
+    if not later then
       redraw(file, true)
       return
     end

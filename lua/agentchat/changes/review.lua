@@ -142,7 +142,7 @@ function M.go(count)
   vim.cmd("normal! m'")
   if show(file) then
     go(file.hunks[index])
-    if #file.hunks == 0 then
+    if #file.hunks == 0 or file.offer then
       say("info", M.describe_file(file))
     end
   end
@@ -153,7 +153,9 @@ end
 ---@return string
 function M.describe_file(file)
   local facts = file.facts
-  if facts.renamed_from then
+  if file.offer then
+    return "the agent's version waits beside your unsaved changes; :AgentChat review diff compares"
+  elseif facts.renamed_from then
     return "renamed from " .. vim.fn.fnamemodify(facts.renamed_from, ":~:.")
   elseif facts.deleted then
     return ("deleted, %d lines"):format(file.hunks[1] and #file.hunks[1].old or 0)
@@ -187,6 +189,14 @@ local function carry_out(verb, file, hunks)
   if file.arriving then
     say("warn", ("the changes of %s are still arriving; try again"):format(vim.fs.basename(file.path)))
     return false
+  end
+  if file.offer then
+    local conflict = require("agentchat.conflict")
+    if verb == "accept" then
+      return conflict.accept(file)
+    end
+    local done = conflict.reject(file)
+    return (#hunks == 0 or decide.reject(file, hunks)) and done
   elseif verb == "accept" then
     decide.accept(file, hunks)
     return true
@@ -203,7 +213,7 @@ local function one(verb, count)
     return
   end
   local hunks = hunks_at(file, count)
-  if #file.hunks == 0 then
+  if #file.hunks == 0 or (file.offer and #hunks == 0) then
     carry_out(verb, file, {})
   elseif #hunks == 0 then
     say("info", "no pending change at the cursor; :AgentChat next goes to the next one")
@@ -283,7 +293,7 @@ function M.list()
         text = shown and ("%s  %s"):format(text, vim.trim(shown)) or text,
       }
     end
-    if first then
+    if first or file.offer then
       items[#items + 1] = { filename = file.path, lnum = 1, text = M.describe_file(file) }
     end
   end

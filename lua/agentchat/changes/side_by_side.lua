@@ -1,4 +1,4 @@
---- A file beside what it was without the pending changes, in a tab page of its own with 'diff' on.
+--- A file beside what it was without the pending changes, or beside the agent's version of it, in a tab page of its own with 'diff' on.
 
 local M = {}
 
@@ -33,15 +33,18 @@ function M.open(file)
   vim.wo[right].winfixbuf = false
   vim.cmd("buffer " .. buf)
   require("agentchat.changes.buffer").loaded(buf)
-  local before = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(before, 0, -1, true, base(file, buf))
-  vim.bo[before].bufhidden = "wipe"
-  vim.bo[before].modifiable = false
-  vim.bo[before].filetype = vim.bo[buf].filetype
+  local before = file.offer and file.offer.scratch
+  if not before or not api.nvim_buf_is_valid(before) then
+    before = api.nvim_create_buf(false, true)
+    api.nvim_buf_set_lines(before, 0, -1, true, base(file, buf))
+    vim.bo[before].bufhidden = "wipe"
+    vim.bo[before].modifiable = false
+    vim.bo[before].filetype = vim.bo[buf].filetype
+  end
   vim.cmd("leftabove vsplit")
   local left = api.nvim_get_current_win()
   api.nvim_win_set_buf(left, before)
-  vim.wo[left].winbar = "before the pending changes"
+  vim.wo[left].winbar = file.offer and "the agent's version, on disk" or "before the pending changes"
   vim.cmd("diffthis")
   api.nvim_set_current_win(right)
   vim.cmd("diffthis")

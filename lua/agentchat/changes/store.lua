@@ -16,6 +16,7 @@
 ---@field version integer another one after each change; unique among all files
 ---@field buf? integer the loaded buffer
 ---@field arriving? agentchat.ArrivingTable a table of which only the beginning is there
+---@field offer? agentchat.Offer the agent's version, which is on disk and not in the buffer
 
 ---@class agentchat.ArrivingTable
 ---@field facts agentchat.ChangeFacts
@@ -29,7 +30,7 @@ local files = {}
 local last_version = 0
 ---@type table<string, true> files whose change was not announced yet
 local changed = {}
----@type fun(file: agentchat.ChangedFile, in_edit: boolean)[]
+---@type fun(file: agentchat.ChangedFile, later: boolean)[]
 local listeners = {}
 
 ---@param path string
@@ -38,19 +39,21 @@ function M.get(path)
   return files[path]
 end
 
---- Calls `listener` after each change of a file's table, also when only rows moved; `in_edit` is whether the buffer is
---- being edited at this moment.
----@param listener fun(file: agentchat.ChangedFile, in_edit: boolean)
+--- Calls `listener` after each change of a file's table, also when only rows moved; `later` is whether it may wait:
+--- a buffer is being edited at this moment.
+---@param listener fun(file: agentchat.ChangedFile, later: boolean)
 function M.listen(listener)
   listeners[#listeners + 1] = listener
 end
 
---- How many decisions wait in a file. A file that was only renamed or deleted waits for one.
+--- How many decisions wait in a file. One that was only renamed or deleted waits for one, and so does the agent's version
+--- of a file that the user has unsaved changes in.
 ---@param file agentchat.ChangedFile
 ---@return integer
 function M.pending(file)
   local facts = file.facts
-  return #file.hunks > 0 and #file.hunks or (facts.renamed_from or facts.deleted) and 1 or 0
+  local changes = #file.hunks > 0 and #file.hunks or (facts.renamed_from or facts.deleted) and 1 or 0
+  return changes + (file.offer and 1 or 0)
 end
 
 --- The files in which something is pending, by path.
@@ -102,16 +105,24 @@ end
 ---@param facts agentchat.ChangeFacts
 ---@param hunks agentchat.Hunk[]
 ---@param moved? boolean
----@param in_edit? boolean
-function M.set(file, facts, hunks, moved, in_edit)
+---@param later? boolean whether those who listen may wait
+function M.set(file, facts, hunks, moved, later)
   last_version = last_version + 1
   file.facts, file.hunks, file.version = facts, hunks, last_version
   for _, listener in ipairs(listeners) do
-    listener(file, in_edit or false)
+    listener(file, later or false)
   end
   if not moved then
     announce(file)
   end
+end
+
+--- The agent's version of a file waits beside the user's, or does so no more.
+---@param file agentchat.ChangedFile
+---@param offer? agentchat.Offer
+function M.set_offer(file, offer)
+  file.offer = offer
+  announce(file)
 end
 
 --- The entry of a file, made if there is none.

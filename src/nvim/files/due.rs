@@ -7,10 +7,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::buffer::Form;
 use super::hunks::Written;
-use super::write::{Edited, Request};
-use super::{Files, PATIENCE, Trouble, read_disk};
+use super::write::{Edited, Offer, Request};
+use super::{Files, PATIENCE, Trouble, read_disk, takeover};
 use crate::changes::merge::merge_texts;
+use crate::checkpoint::look;
 use crate::core::ids::ChatId;
 use crate::files::edits;
 
@@ -69,7 +71,7 @@ impl Files {
                         tracing::warn!(path = %path.display(), %trouble, "a buffer could not follow its file");
                         // A save of the buffer would write over what is on disk, and Neovim would not ask.
                         if let Some(follow) = files.shared.due.get(&path) {
-                            files.show_refused(&path, &follow.text).await;
+                            files.offer_due(&path, None, &follow, 0).await;
                         }
                         files.shared.due.remove(&path);
                         break;
@@ -91,11 +93,15 @@ impl Files {
         };
         let Some(current) = self.buffer_text(path, &loaded, deadline).await? else { return Ok(false) };
         let current = loaded.form.to_lines(&current);
-        let Ok(text) = merge_texts(&follow.base, &current, &follow.text) else {
-            // The user typed where the agent wrote: the buffer stays as it is, the agent's version is at hand.
-            self.shared.due.remove(path);
-            self.show_refused(path, &follow.text).await;
-            return Ok(true);
+        let text = match merge_texts(&follow.base, &current, &follow.text) {
+            Ok(text) => text,
+            Err(conflicts) => {
+                // The user typed where the agent wrote: the buffer stays as it is, the agent's version is at hand.
+                self.shared.due.remove(path);
+                let row = conflicts.0.first().map_or(0, |conflict| conflict.ours.start);
+                self.offer_due(path, Some(&loaded.form), &follow, row).await;
+                return Ok(true);
+            }
         };
         let is_on_disk = read_disk(path).await.is_ok_and(|disk| loaded.form.to_lines(&disk) == text);
         let save = !loaded.modified || is_on_disk || self.save_dirty();
@@ -107,13 +113,31 @@ impl Files {
             save,
             file: None,
             hunks: Some(hunks),
+            catches_up: true,
         };
         match self.edit(path, &loaded, request).await? {
             Edited::Done { .. } => {
                 self.shared.due.remove(path);
+                self.shared.behind.lock().remove(path);
                 Ok(true)
             }
             Edited::Stale | Edited::Busy => Ok(false),
         }
+    }
+
+    /// What is on disk is pending as a whole: it does not go into the buffer.
+    async fn offer_due(&self, path: &Path, form: Option<&Form>, follow: &Follow, row: usize) {
+        let seen = takeover::seen(path);
+        // The file has the agent's text without what the user had not saved.
+        let on_disk = match (read_disk(path).await, form) {
+            (Ok(disk), Some(form)) => form.to_lines(&disk),
+            (Ok(disk), None) => edits::as_read(&disk).into_owned(),
+            (Err(_), _) => follow.text.clone(),
+        };
+        if let Some(behind) = self.shared.behind.lock().get_mut(path) {
+            behind.offered = Some(look(path));
+        }
+        let offer = Offer { seen, eol: on_disk.ends_with('\n'), row };
+        self.show_refused(path, &on_disk, Some(offer)).await;
     }
 }

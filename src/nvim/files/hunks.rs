@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{Files, Trouble, is_true};
 use crate::changes::{Author, Hunk, Table, lines};
 use crate::core::ids::ChatId;
+use crate::files::edits;
 use crate::nvim::incoming::{array, get, integer, string, text};
 use crate::nvim::{hand, wire};
 
@@ -24,6 +25,7 @@ pub(super) struct Pending {
     /// Another number after each change of the table; 0 if there is none.
     version: u64,
     created: bool,
+    deleted: bool,
     renamed_from: Option<String>,
     /// Whether the last line ended in a newline before, if the agent changed that.
     eol_old: Option<bool>,
@@ -31,6 +33,9 @@ pub(super) struct Pending {
     stamp: Option<String>,
     hunks: Vec<Hunk>,
 }
+
+/// The longest deleted file that is pending, in bytes: all of it is one value for Lua.
+const MAX_DELETED: usize = 4 * 1024 * 1024;
 
 /// A table as Lua takes it, in pieces.
 pub(super) struct Handover {
@@ -59,6 +64,9 @@ pub(super) struct Written<'a> {
 impl Pending {
     /// What the write makes of it.
     pub(super) fn written(self, write: &Written) -> Self {
+        if self.deleted {
+            return self.recreated(write);
+        }
         let ((now, _), (before, eol_before), (after, eol_after)) =
             (lines(write.now), lines(write.before), lines(write.after));
         let is_known = !write.is_on_disk || self.stamp.as_deref() == Some(&stamp(write.now));
@@ -77,8 +85,75 @@ impl Pending {
         }
     }
 
+    /// What a write makes of the table of a file that the agent had deleted: it is compared with what was there before.
+    fn recreated(self, write: &Written) -> Self {
+        let old = self.deleted_text();
+        let ((before, eol_before), (after, eol_after)) = (lines(&old), lines(write.after));
+        Self {
+            deleted: false,
+            created: false,
+            eol_old: (eol_before != eol_after).then_some(eol_before),
+            stamp: write.is_on_disk.then(|| stamp(write.after)),
+            hunks: Table::default().written(&before, &after).hunks().to_vec(),
+            ..self
+        }
+    }
+
+    /// The text of a file that the agent deleted, without its pending changes, as Neovim would read it.
+    fn deleted_text(&self) -> String {
+        let old = self.hunks.first().map(|hunk| hunk.old.join("\n")).unwrap_or_default();
+        let end = if self.hunks.is_empty() || self.eol_old == Some(false) { "" } else { "\n" };
+        edits::as_read(&format!("{old}{end}")).into_owned()
+    }
+
+    /// The same of a file that has got another name, as Neovim would read it.
+    fn base_before_move(&self, file: &str) -> String {
+        match (self.deleted, self.created) {
+            (true, _) => self.deleted_text(),
+            (_, true) => String::new(),
+            _ => edits::as_read(&self.base(file)).into_owned(),
+        }
+    }
+
+    /// The table of a file that is gone; `base` is what it held without the agent.
+    fn gone(self, base: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(base);
+        let (old, eol) = lines(&text);
+        let hunk = |old: Vec<&str>| Hunk {
+            id: 1,
+            first: 0,
+            authors: Vec::new(),
+            old: old.into_iter().map(str::to_owned).collect(),
+        };
+        Self {
+            deleted: true,
+            eol_old: (!base.is_empty()).then_some(eol),
+            stamp: Some(stamp("")),
+            hunks: if base.is_empty() { Vec::new() } else { vec![hunk(old)] },
+            ..self
+        }
+    }
+
+    /// The text without the agent's pending changes, in the bytes that it would be saved with. `file` is what the table
+    /// belongs to.
+    fn base(&self, file: &str) -> String {
+        let now = edits::as_read(file);
+        let (rows, eol) = lines(&now);
+        let is_known = self.stamp.as_ref().is_none_or(|known| *known == stamp(&now));
+        let table = Table::new(self.hunks.clone(), rows.len()).filter(|_| is_known);
+        let Some(table) = table.filter(|table| !table.hunks().is_empty() || self.eol_old.is_some()) else {
+            return file.to_owned();
+        };
+        let end = if self.eol_old.unwrap_or(eol) { "\n" } else { "" };
+        edits::in_form_of(file, &format!("{}{end}", table.base(&rows).join("\n"))).into_owned()
+    }
+
     pub(super) fn handover(self, chat: ChatId) -> Handover {
-        let mut facts = vec![("chat".into(), chat.0.into()), ("created".into(), self.created.into())];
+        let mut facts = vec![
+            ("chat".into(), chat.0.into()),
+            ("created".into(), self.created.into()),
+            ("deleted".into(), self.deleted.into()),
+        ];
         let texts = [("renamed_from", self.renamed_from.clone()), ("stamp", self.stamp.clone())];
         facts.extend(texts.into_iter().filter_map(|(key, value)| Some((key.into(), value?.into()))));
         facts.extend(self.eol_old.map(|eol| ("eol_old".into(), eol.into())));
@@ -169,6 +244,86 @@ impl Files {
         }
     }
 
+    /// Tells Lua that the agent deleted a file with these bytes. `has_table`: what is pending in it belongs to them.
+    pub(super) async fn put_deletion(
+        &self,
+        path: &Path,
+        chat: ChatId,
+        bytes: &[u8],
+        has_table: bool,
+        deadline: Instant,
+    ) {
+        let told = async {
+            let mut pending = self.pending(path, deadline).await?;
+            if pending.deleted {
+                return Ok(());
+            }
+            // What the agent made and took away again is nothing; what is too long for a table can still be undone.
+            if pending.created || bytes.len() > MAX_DELETED {
+                return self.drop_hunks(path, deadline).await;
+            }
+            if !has_table {
+                pending.hunks.clear();
+                pending.eol_old = None;
+            }
+            let handover = match std::str::from_utf8(bytes) {
+                Ok(text) => {
+                    let base = pending.base(text);
+                    pending.gone(base.as_bytes()).handover(chat)
+                }
+                Err(_) => Handover { first: bytes_of(bytes), ..pending.gone(bytes).handover(chat) },
+            };
+            let arguments = vec![
+                shown(path),
+                handover.version.into(),
+                handover.facts.clone(),
+                handover.first.clone(),
+                false.into(),
+            ];
+            self.ask_module(CHANGES, "put", arguments, deadline).await.map(drop)
+        };
+        if let Err(trouble) = told.await {
+            tracing::warn!(path = %path.display(), %trouble, "a deletion could not be handed over");
+        }
+    }
+
+    /// Tells Lua that the agent gave a file with these bytes another name.
+    pub(super) async fn put_rename(&self, from: &Path, to: &Path, chat: ChatId, bytes: &[u8], deadline: Instant) {
+        let told = async {
+            let mut pending = self.pending(from, deadline).await?;
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                let (now, base) = (edits::as_read(text), pending.base_before_move(text));
+                let ((now, _), (base, base_eol)) = (lines(&now), lines(&base));
+                let eol = text.ends_with('\n');
+                pending.hunks = Table::default().written(&base, &now).hunks().to_vec();
+                pending.eol_old = (base_eol != eol).then_some(base_eol);
+                pending.stamp = Some(stamp(&edits::as_read(text)));
+            }
+            pending.deleted = false;
+            if !pending.created {
+                pending.renamed_from.get_or_insert_with(|| from.to_string_lossy().into_owned());
+            }
+            pending.version = self.pending(to, deadline).await?.version;
+            let handover = pending.handover(chat);
+            self.drop_hunks(from, deadline).await?;
+            let more = !handover.rest.is_empty();
+            let arguments =
+                vec![shown(to), handover.version.into(), handover.facts.clone(), handover.first.clone(), more.into()];
+            self.ask_module(CHANGES, "put", arguments, deadline).await?;
+            self.hand_over_rest(to, handover).await;
+            hand::ask(&self.nvim, super::takeover::DISK, "renamed", vec![shown(from), shown(to)]).await?;
+            Ok::<_, Trouble>(())
+        };
+        if let Err(trouble) = told.await {
+            tracing::warn!(path = %to.display(), %trouble, "a new name could not be handed over");
+        }
+    }
+
+    /// Nothing is pending in the file any more.
+    pub(super) async fn drop_hunks(&self, path: &Path, deadline: Instant) -> Result<(), Trouble> {
+        self.ask_module(super::takeover::DISK, "drop_changes", vec![shown(path)], deadline).await.map(drop)
+    }
+
     /// What Lua knows of the file.
     async fn pending(&self, path: &Path, deadline: Instant) -> Result<Pending, Trouble> {
         'anew: loop {
@@ -184,6 +339,7 @@ impl Files {
                 }
                 if let Some(facts) = get(&answer, "facts") {
                     pending.created = is_true(facts, "created");
+                    pending.deleted = is_true(facts, "deleted");
                     pending.renamed_from = string(facts, "renamed_from");
                     pending.eol_old = get(facts, "eol_old").and_then(Value::as_bool);
                     pending.stamp = string(facts, "stamp");
@@ -222,6 +378,14 @@ fn from_lua(hunk: &Value) -> Option<Hunk> {
         authors: string(hunk, "flags")?.chars().map(Author::from_letter).collect::<Option<_>>()?,
         old: array(hunk, "old").iter().map(text).collect::<Option<_>>()?,
     })
+}
+
+/// The only hunk of a deleted file that is no text.
+fn bytes_of(bytes: &[u8]) -> Value {
+    let old = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|byte| *byte == b'\n');
+    let old = old.map(|line| Value::Binary(line.to_vec())).collect();
+    let hunk = [("id", 1.into()), ("first", 0.into()), ("flags", "".into()), ("old", Value::Array(old))];
+    Value::Array(vec![wire::map(hunk)])
 }
 
 /// Stands for a text, also for the next helper.

@@ -10,7 +10,8 @@ use super::buffer::Loaded;
 use super::due::Follow;
 use super::hunks::{Handover, Pending, Written};
 use super::plan::{Base, Clash, Plan, Saving, Scene, plan};
-use super::{Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
+use super::{Behind, Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
+use crate::checkpoint::look;
 use crate::core::effect::FileJob;
 use crate::files::{disk, edits};
 use crate::nvim::incoming::{get, integer, text};
@@ -20,6 +21,8 @@ use crate::nvim::{hand, wire};
 const CONFLICT: &str = "agentchat.conflict";
 /// Text per call, in bytes, as in `buffer.rs`.
 const PIECE: usize = 64 * 1024;
+/// What is left of [`PATIENCE`] for Neovim's answers once a user who is busy in the buffer is not waited for any more.
+const ANSWERING: Duration = Duration::from_secs(1);
 
 /// An edit of a buffer.
 pub(super) struct Request {
@@ -32,6 +35,18 @@ pub(super) struct Request {
     pub(super) file: Option<disk::Replacement>,
     /// The table of hunks that holds then.
     pub(super) hunks: Option<Handover>,
+    /// Whether this brings in what the file got ahead of the buffer by.
+    pub(super) catches_up: bool,
+}
+
+/// A version that is in the file on disk, and not in its buffer: the user has to decide.
+pub(super) struct Offer {
+    /// Tells Lua whether the file is still that version.
+    pub(super) seen: Value,
+    /// Whether it ends in a newline.
+    pub(super) eol: bool,
+    /// Where the user's text is in its way.
+    pub(super) row: usize,
 }
 
 /// What became of an edit.
@@ -66,7 +81,7 @@ impl Files {
                 let plan = match self.plan(job, path, &loaded, &lines, &theirs).await {
                     Ok(plan) => plan,
                     Err(clash) => {
-                        self.show_refused(path, &theirs).await;
+                        self.show_refused(path, &theirs, None).await;
                         return Err(Trouble::Clash { path: path.to_owned(), clash });
                     }
                 };
@@ -97,7 +112,7 @@ impl Files {
                     }
                     Edited::Stale => {}
                     Edited::Busy => {
-                        if !self.wait_until_free(deadline).await {
+                        if !self.wait_until_free(deadline - ANSWERING).await {
                             self.write_ahead(job, path, &loaded, lines, &plan).await?;
                             self.put_refused_away(path);
                             return Ok(loaded.form.to_file(&theirs, true));
@@ -175,13 +190,14 @@ impl Files {
             save: file.is_none(),
             file,
             hunks: Some(hunks),
+            catches_up: false,
         };
         self.edit(path, loaded, request).await
     }
 
     /// Edits and saves. However long that takes (a formatter of the user's runs on save), it is waited for.
     pub(super) async fn edit(&self, path: &Path, loaded: &Loaded, request: Request) -> Result<Edited, Trouble> {
-        let Request { edits, eol, save, file, hunks } = request;
+        let Request { edits, eol, save, file, hunks, catches_up } = request;
         let place = |number: usize| Value::from(number);
         let edits = edits
             .into_iter()
@@ -197,8 +213,13 @@ impl Files {
             wire::map([("path", shown(file.path())), ("temporary", temporary)])
         });
         let changes = hunks.as_ref().map_or(Value::Nil, |hunks| hunks.option(path));
-        let options =
-            wire::map([("save", save.into()), ("eol", eol.into()), ("file", file_option), ("changes", changes)]);
+        let options = wire::map([
+            ("save", save.into()),
+            ("eol", eol.into()),
+            ("file", file_option),
+            ("changes", changes),
+            ("catches_up", catches_up.into()),
+        ]);
         let arguments = vec![loaded.buf.into(), loaded.tick.into(), Value::Array(edits), options];
         let answer = hand::ask(&self.nvim, MODULE, "file_edit", arguments).await?;
         // Only now: until Neovim has answered it may still take the file's place.
@@ -248,7 +269,14 @@ impl Files {
             Saving::File(text) => text,
         };
         let (target, text) = (path.to_owned(), loaded.form.to_file(on_disk, true));
-        blocking(move || disk::write(&target, &text)).await??;
+        let before = blocking(move || {
+            let before = look(&target);
+            disk::write(&target, &text).map(|()| before)
+        });
+        let before = before.await??;
+        // Of several writes, what was there before the first.
+        let behind = Behind { base: before, offered: None };
+        self.shared.behind.lock().entry(path.to_owned()).or_insert(behind);
         // Nobody waits for that: Neovim is only told, lest it ask the user about a file that changed.
         drop(hand::call(&self.nvim, MODULE, "file_synced", vec![loaded.buf.into()]));
         self.follow_later(path, Follow { chat: job.chat, base: lines, text: plan.text.clone() });
@@ -308,7 +336,8 @@ impl Files {
     /// as theirs.
     async fn claim_save(&self, path: &Path, loaded: &Loaded, hunks: Handover, after: &str) {
         let eol = after.ends_with('\n');
-        let request = Request { edits: Vec::new(), eol, save: false, file: None, hunks: Some(hunks) };
+        let request =
+            Request { edits: Vec::new(), eol, save: false, file: None, hunks: Some(hunks), catches_up: false };
         if let Err(trouble) = self.edit(path, loaded, request).await {
             tracing::warn!(path = %path.display(), %trouble, "what a save changed is not pending");
         }
@@ -319,9 +348,13 @@ impl Files {
         self.shared.save_dirty.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Lays the agent's version beside the user's text and tells them. `text` has `\n` for line breaks.
-    pub(super) async fn show_refused(&self, path: &Path, text: &str) {
+    /// Lays the agent's version beside the user's text and tells them. `text` has `\n` for line breaks. With an offer it is
+    /// on disk and pending, else it is nowhere.
+    pub(super) async fn show_refused(&self, path: &Path, text: &str, offer: Option<Offer>) {
         self.shared.refused.lock().insert(path.to_owned());
+        let offer = offer.map_or(Value::Nil, |offer| {
+            wire::map([("seen", offer.seen), ("eol", offer.eol.into()), ("row", offer.row.into())])
+        });
         let shown = Value::from(path.to_string_lossy().into_owned());
         let (lines, _) = crate::changes::lines(text);
         let mut rest = lines.as_slice();
@@ -335,7 +368,8 @@ impl Files {
             };
             let (piece, more) = rest.split_at(rest.iter().take_while(fits).count());
             let piece = piece.iter().map(|line| Value::from(*line)).collect();
-            let arguments = vec![shown.clone(), Value::Array(piece), is_first.into(), more.is_empty().into()];
+            let arguments =
+                vec![shown.clone(), Value::Array(piece), is_first.into(), more.is_empty().into(), offer.clone()];
             let answer = hand::call(&self.nvim, CONFLICT, "piece", arguments);
             // The agent's answer does not wait for a user who keeps Neovim busy; what is sent arrives in order.
             if let Ok(Ok(Err(error))) = timeout_at(Instant::now() + Duration::from_secs(1), answer).await {
@@ -351,7 +385,7 @@ impl Files {
     }
 
     /// A later write went well: what was refused before is of no use any more.
-    fn put_refused_away(&self, path: &Path) {
+    pub(super) fn put_refused_away(&self, path: &Path) {
         if self.shared.refused.lock().remove(path) {
             let shown = path.to_string_lossy().into_owned();
             drop(hand::call(&self.nvim, CONFLICT, "put_away", vec![shown.into()]));
