@@ -1,5 +1,7 @@
 //! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
 
+mod keeping;
+mod records;
 mod settings;
 mod world;
 
@@ -36,6 +38,7 @@ use crate::nvim::places;
 use crate::nvim::terminals::{TerminalNews, Terminals};
 use crate::store;
 use crate::view::{export, inspect};
+use records::Records;
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
@@ -109,6 +112,7 @@ struct Owner {
     watch: Watch,
     /// What outlives the helper; `None` if Lua did not say where.
     store: Option<store::Handle>,
+    records: Records,
     finder: Finder,
     terminals: Terminals,
     start: Instant,
@@ -143,6 +147,7 @@ impl Owner {
             checkpoints,
             watch: Watch::default(),
             store: None,
+            records: Records::default(),
             finder: Finder::default(),
             terminals: Terminals::new(news),
             nvim,
@@ -174,13 +179,16 @@ impl Owner {
         loop {
             // Here, and not when nothing else is to be done: an agent that never stops talking must not delay them.
             self.run_timers();
+            if self.records.due().is_some_and(|due| due <= self.now()) {
+                self.keep_records(false);
+            }
             let due = self.frames.due();
             if due.is_some_and(|due| due <= self.now()) {
                 self.send_frame();
             }
             let next_timer = self.timers.iter().map(|(key, at)| (*at, *key)).min();
             let frame_due = self.frames.due();
-            let wake = [next_timer.map(|(at, _)| at), frame_due].into_iter().flatten().min();
+            let wake = [next_timer.map(|(at, _)| at), frame_due, self.records.due()].into_iter().flatten().min();
             let wake_at = wake.map(|at| self.instant(at));
             tokio::select! {
                 biased;
@@ -220,11 +228,16 @@ impl Owner {
     fn lua(&mut self, message: FromLua) {
         match message {
             FromLua::Hello(hello) => self.hello(hello),
-            FromLua::Action(UserAction::Open { chat, agent, cwd }) => {
+            FromLua::Action(UserAction::Open { chat, agent, cwd, known }) => {
                 self.frames.open(chat, cwd.clone());
-                self.happen(Event::User(UserAction::Open { chat, agent, cwd }));
+                self.happen(Event::User(UserAction::Open { chat, agent, cwd, known }));
             }
-            FromLua::Action(action) => self.happen(Event::User(action)),
+            FromLua::Action(action) => {
+                if matches!(action, UserAction::Close(_)) {
+                    self.keep_records(true);
+                }
+                self.happen(Event::User(action));
+            }
             FromLua::Resync(chat) => self.frames.resync(chat),
             FromLua::View(chat, rows) => self.frames.see(chat, rows),
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
@@ -254,6 +267,10 @@ impl Owner {
 
     /// Writes a transcript to a file and tells the user how it went.
     fn export(&mut self, chat: ChatId, wanted: Export) {
+        if wanted.path.extension().is_some_and(|extension| extension == "jsonl") {
+            self.export_lines(chat, wanted);
+            return;
+        }
         let Some(core) = &self.core else { return };
         let (Some(transcript), Some(cwd)) = (core.transcript(chat), core.cwd(chat)) else { return };
         let text = export::markdown(&wanted.title, transcript, cwd);
@@ -294,19 +311,6 @@ impl Owner {
                 tracing::error!(%error, "the handshake failed in Lua");
             }
         });
-    }
-
-    /// Opens the store, and tells the user if something is wrong with it.
-    fn open_store(&mut self, state: &Path) {
-        let store = store::Handle::new(state.join(store::FILE_NAME));
-        let (finish, opened) = (self.finish.clone(), store.clone());
-        tokio::spawn(async move {
-            if let Some(notice) = opened.notice().await {
-                // The owner is gone only when the helper ends.
-                let _ = finish.send(Finished::Told(MessageLevel::Warn, notice));
-            }
-        });
-        self.store = Some(store);
     }
 
     /// Lets something happen, and does what the core wants done about it.
@@ -394,17 +398,24 @@ impl Owner {
                 self.timers.remove(&key);
             }
             Effect::Transcript(chat, change) => {
+                let now = self.now();
                 if let Some(transcript) = self.core.as_ref().and_then(|core| core.transcript(chat)) {
+                    self.records.note(chat, change, now);
                     self.frames.note(chat, change, transcript);
                 }
             }
+            Effect::Keep(..) | Effect::Recall(..) | Effect::ForgetKept { .. } | Effect::Listed { .. } => {
+                self.carry_out_in_store(effect);
+            }
             Effect::Show(show) => {
+                self.note_shown(&show);
                 let core = self.core.as_ref();
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
             }
             Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
             Effect::Forget(chat) => {
                 self.frames.forget(chat);
+                self.records.end(chat);
                 self.checkpoints.forget(chat);
             }
         }
@@ -540,6 +551,7 @@ impl Owner {
     /// Ends every agent; nobody stays without an answer.
     async fn shut_down(&mut self) {
         self.happen(Event::User(UserAction::Shutdown));
+        self.keep_records(true);
         self.terminals.end();
         let connections = std::mem::take(&mut self.connections);
         self.from_agents.close();

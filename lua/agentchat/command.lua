@@ -269,6 +269,36 @@ M.subcommands = {
       end
     end,
   },
+  sessions = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.sessions").pick()
+    end,
+  },
+  resume = {
+    takes = "argument",
+    complete = function()
+      return require("agentchat.sessions").ids()
+    end,
+    run = function(args)
+      require("agentchat.sessions").resume(given(args))
+    end,
+  },
+  fork = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.sessions").fork()
+    end,
+  },
+  delete = {
+    takes = "argument",
+    complete = function()
+      return require("agentchat.sessions").ids()
+    end,
+    run = function(args)
+      require("agentchat.sessions").delete(given(args))
+    end,
+  },
   restart = {
     takes = "nothing",
     run = function()

@@ -315,6 +315,21 @@ local function put(config, key, value)
   end
 end
 
+--- The style of permission requests may stand among their rules, where one looks for it.
+---@param user table
+---@return table
+local function with_own_style(user)
+  local rules = user.permissions
+  if type(rules) ~= "table" or rules.style == nil then
+    return user
+  end
+  local copy, list = vim.tbl_extend("force", {}, user), vim.tbl_extend("force", {}, rules)
+  list.style = nil
+  copy.permissions = next(list) ~= nil and list or nil
+  copy.permission = user.permission or { style = rules.style }
+  return copy
+end
+
 --- Every key that the user gave, with its full name, one section deep.
 ---@param user table
 ---@param errors string[]
@@ -336,7 +351,7 @@ local function flatten(user, errors)
       errors[#errors + 1] = ("unknown option `%s`"):format(key)
     end
   end
-  for key, value in pairs(user) do
+  for key, value in pairs(with_own_style(user)) do
     key = tostring(key)
     if sections[key] and type(value) == "table" then
       for name, inner in pairs(value) do

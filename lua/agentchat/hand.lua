@@ -128,6 +128,14 @@ function M.trail(number, places)
   require("agentchat.follow.trail").receive(number, without_nil(places))
 end
 
+--- The answer to `sessions`.
+---@param number integer
+---@param items table[]
+---@param problem? string
+function M.sessions_listed(number, items, problem)
+  require("agentchat.sessions").receive(number, without_nil(items), problem ~= vim.NIL and problem or nil)
+end
+
 --- The answer to `find_files`.
 ---@param number integer
 ---@param files string[]

@@ -15,6 +15,7 @@
 ---@field permissions integer open permission requests
 ---@field queued integer prompts that wait
 ---@field turn? integer number of the newest turn, 0 before the first
+---@field lost? boolean whether something was said here that the agent does not know any more
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string
@@ -235,6 +236,10 @@ function M.set(id, status)
   local before = chat.status.state
   local follow = chat.status.follow
   chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status, { follow = follow })
+  local session = chat.status.session_id
+  if session and chat.status.agent and ((chat.status.turn or 0) > 0 or chat.reopened) then
+    chat.last_session = { agent = chat.status.agent, session = session, title = chat.status.title }
+  end
   if chat.waiting_is_guess and chat.status.state == "running" then
     chat.waiting, chat.waiting_is_guess = {}, false
   end

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::attribution::DiskChange;
 use super::follow::{Look, Visit};
-use super::ids::{ChatId, ConnId, OpenId, PromptId, TerminalId};
+use super::ids::{ChatId, ConnId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use super::message::{AgentMessage, TerminalExit};
 use super::prompt::{Found, PromptPart};
+use super::transcript::Entry;
 
 /// Everything that reaches [`super::step`].
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub enum Event {
     Gathered(ChatId, PromptId, Vec<Found>),
     /// Places that an effect asked for were looked at.
     Looked(ChatId, Vec<(Visit, Look)>),
+    /// What the store has of the session that this chat is to have.
+    Recalled(ChatId, Option<Recalled>),
     /// A timer that an effect set has run out.
     Timer(TimerKey),
 }
@@ -55,7 +58,31 @@ pub enum UserAction {
         agent: Option<String>,
         /// Absolute directory of the project.
         cwd: PathBuf,
+        /// The session that it is to have; a new one if `None`.
+        known: Option<KnownSession>,
     },
+    /// The sessions of an agent are wanted.
+    ListSessions {
+        /// Names the question.
+        question: QuestionId,
+        /// The agent's name; the default one if `None`.
+        agent: Option<String>,
+        /// Only those of this folder.
+        cwd: Option<PathBuf>,
+        /// Where an agent that does not run is started.
+        at: PathBuf,
+    },
+    /// A session is to be deleted.
+    DeleteSession {
+        /// The agent's name.
+        agent: String,
+        /// The agent's id for it; `None` if only what is kept of it is meant.
+        session: Option<SessionId>,
+        /// What the store calls it, if it is kept.
+        key: Option<SessionKey>,
+    },
+    /// What the agent of this chat forgot is to go along with the next prompt.
+    TakeAlong(ChatId),
     /// A chat's buffers are gone.
     Close(ChatId),
     /// A prompt is sent.
@@ -93,6 +120,30 @@ pub enum UserAction {
     Restart(ChatId),
     /// Neovim goes away.
     Shutdown,
+}
+
+/// A session from before that a chat is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownSession {
+    /// The agent's id for it.
+    pub session: SessionId,
+    /// What the store calls it, if that is known.
+    pub key: Option<SessionKey>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Whether the chat gets a copy of it.
+    pub is_fork: bool,
+}
+
+/// What the store has of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// What it calls it.
+    pub key: SessionKey,
+    /// Its title.
+    pub title: Option<String>,
+    /// What was said in it.
+    pub entries: Vec<Entry>,
 }
 
 /// Why an agent's process is not there.
@@ -167,4 +218,8 @@ pub enum TimerKey {
     FileWait(OpenId),
     /// The next look at where this chat's agent is.
     Follow(ChatId),
+    /// A list of sessions is due.
+    List(QuestionId),
+    /// An agent that was started for a list may not be needed.
+    Unused(ConnId),
 }

@@ -27,7 +27,9 @@ pub mod transcript;
 mod connection;
 mod disk;
 mod files;
+mod listing;
 mod prompting;
+mod reopen;
 mod sessions;
 mod summary;
 mod terminals;
@@ -65,6 +67,9 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
         Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
+        Event::Recalled(chat, recalled) => state.recalled(chat, recalled),
+        Event::Timer(TimerKey::List(question)) => state.list_is_late(question),
+        Event::Timer(TimerKey::Unused(conn)) => state.stop_unused(conn),
     }
     state.show_touched();
     std::mem::take(&mut state.effects)
@@ -73,7 +78,10 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
 impl State {
     fn user(&mut self, action: UserAction) {
         match action {
-            UserAction::Open { chat, agent, cwd } => self.open_chat(chat, agent, cwd),
+            UserAction::Open { chat, agent, cwd, known } => self.open_chat(chat, agent, cwd, known),
+            UserAction::ListSessions { question, agent, cwd, at } => self.list_sessions(question, agent, cwd, &at),
+            UserAction::DeleteSession { agent, session, key } => self.delete_session(&agent, session, key),
+            UserAction::TakeAlong(chat) => self.take_along(chat),
             UserAction::Close(chat) => self.close_chat(chat),
             UserAction::Prompt { chat, id, parts } => self.prompt(chat, id, parts),
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),

@@ -3,11 +3,13 @@
 use std::fmt::{self, Write};
 
 use super::effect::{Effect, Show, UserEvent};
+use super::event::TimerKey;
 use super::ids::{ChatId, ConnId, SessionId};
 use super::message::Update;
+use super::reopen::Replay;
 use super::state::{Session, State};
 use super::tool_call::{ToolCall, ToolCallPatch, ToolStatus};
-use super::transcript::{Change, Severity};
+use super::transcript::{Change, Severity, Speaker};
 
 /// How much is kept of what comes for sessions that the agent has not announced yet, in bytes. Its debug text is the
 /// measure: that needs to know of no part of an update, and is never shorter than its texts.
@@ -29,6 +31,10 @@ impl State {
             self.keep_early(conn, session, update);
             return;
         };
+        let replay = self.chats.get(&chat).map(|chat| chat.replay).unwrap_or_default();
+        if replay != Replay::None && self.replay(chat, replay, &update) {
+            return;
+        }
         match update {
             Update::Chunk { speaker, message_id, text } => {
                 let change = self
@@ -52,6 +58,21 @@ impl State {
                 self.update_facts(chat, update);
             }
         }
+    }
+
+    /// An agent replays the history of a session: whether this part of it is not to be shown.
+    fn replay(&mut self, id: ChatId, replay: Replay, update: &Update) -> bool {
+        // It is at work, however long that takes.
+        let due = self.now.plus(self.config.timeouts.session_new);
+        self.effects.push(Effect::SetTimer(TimerKey::NewSession(id), due));
+        if let Update::Chunk { speaker: Speaker::User, .. } = update
+            && let Some(chat) = self.chats.get_mut(&id)
+            && chat.transcript.is_turn_over()
+        {
+            chat.transcript.begin_turn();
+        }
+        let is_history = matches!(update, Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_));
+        replay == Replay::Ignored && (is_history || matches!(update, Update::Unknown { .. }))
     }
 
     fn update_facts(&mut self, id: ChatId, update: Update) {
@@ -125,6 +146,11 @@ impl State {
             } else {
                 turn.unfinished.insert(tool_id.clone());
             }
+        }
+        if self.chats.get(&id).is_some_and(|chat| chat.replay != Replay::None) {
+            // What it did is long done, and where it was is no place to go to.
+            self.transcript_changed(id, change);
+            return;
         }
         self.note_doings(id, &tool_id, before.as_ref() != Some(&status) && status.is_final());
         self.transcript_changed(id, change);

@@ -10,8 +10,8 @@ use rmpv::Value;
 use tokio::sync::mpsc;
 
 use super::channel::Writer;
-use crate::core::event::UserAction;
-use crate::core::ids::{ChatId, OpenId, PromptId, TerminalId};
+use crate::core::event::{KnownSession, UserAction};
+use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
@@ -133,7 +133,20 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             chat: chat()?,
             agent: string(arguments, "agent"),
             cwd: PathBuf::from(string(arguments, "cwd")?),
+            known: known(arguments),
         }),
+        "sessions" => FromLua::Action(UserAction::ListSessions {
+            question: QuestionId(integer(arguments, "id")?),
+            agent: string(arguments, "agent"),
+            cwd: string(arguments, "cwd").map(PathBuf::from),
+            at: PathBuf::from(string(arguments, "at")?),
+        }),
+        "delete_session" => FromLua::Action(UserAction::DeleteSession {
+            agent: string(arguments, "agent")?,
+            session: string(arguments, "session").map(|id| SessionId::from(id.as_str())),
+            key: integer(arguments, "key").map(SessionKey),
+        }),
+        "take_along" => FromLua::Action(UserAction::TakeAlong(chat()?)),
         "close" => FromLua::Action(UserAction::Close(chat()?)),
         "prompt" => FromLua::Action(UserAction::Prompt {
             chat: chat()?,
@@ -177,6 +190,16 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
+    })
+}
+
+/// The session that a chat is to have, if it is not to be a new one.
+fn known(arguments: &Value) -> Option<KnownSession> {
+    Some(KnownSession {
+        session: SessionId::from(string(arguments, "session")?.as_str()),
+        key: integer(arguments, "key").map(SessionKey),
+        title: string(arguments, "title"),
+        is_fork: get(arguments, "fork").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 

@@ -111,6 +111,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("permissions", number(status.permissions)),
         ("queued", number(status.queued)),
         ("turn", status.turn.into()),
+        ("lost", status.lost.into()),
         ("error", optional(status.error.as_deref())),
     ]);
     Value::Array(vec!["status".into(), chat.0.into(), table])

@@ -44,6 +44,7 @@ mod recordings;
 mod replay;
 mod scripted_agent;
 mod scrolling;
+mod sessions;
 mod snapshots;
 mod soak;
 mod start;

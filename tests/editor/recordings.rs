@@ -98,7 +98,7 @@ impl Client {
             prompts: 0,
         };
         let cwd = PathBuf::from("/home/user/project");
-        client.happen(Event::User(UserAction::Open { chat: CHAT, agent: None, cwd }));
+        client.happen(Event::User(UserAction::Open { chat: CHAT, agent: None, cwd, known: None }));
         client
     }
 

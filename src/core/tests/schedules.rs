@@ -7,20 +7,24 @@ use proptest::prelude::*;
 
 use super::world::World;
 use crate::core::effect::{Effect, FileJob, GatherJob, Show};
-use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
-use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
+use crate::core::event::{Departure, Event, FileOutcome, KnownSession, Recalled, TimerKey, UserAction};
+use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey};
 use crate::core::message::{
-    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, Update,
+    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, SessionCapabilities, Update,
 };
 use crate::core::prompt::{Found, PromptCapabilities, PromptPart, Source};
 use crate::core::requests::ReplyToken;
+use crate::core::text::GrowingText;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
-use crate::core::transcript::Speaker;
+use crate::core::transcript::{Entry, Speaker};
 
 /// One thing that may happen; numbers choose among what there is at that moment.
 #[derive(Debug, Clone)]
 enum Happening {
     Open(u64),
+    Reopen(u64, usize, bool),
+    Recalled(usize),
+    List,
     Close(u64),
     Prompt(u64, bool),
     TakeBack(u64, u64),
@@ -43,6 +47,9 @@ fn happening() -> impl Strategy<Value = Happening> {
     let chat = 1u64..4;
     prop_oneof![
         2 => chat.clone().prop_map(Happening::Open),
+        2 => (chat.clone(), any::<usize>(), any::<bool>()).prop_map(|(c, s, fork)| Happening::Reopen(c, s, fork)),
+        2 => any::<usize>().prop_map(Happening::Recalled),
+        1 => Just(Happening::List),
         1 => chat.clone().prop_map(Happening::Close),
         4 => (chat.clone(), any::<bool>()).prop_map(|(c, mentions)| Happening::Prompt(c, mentions)),
         1 => (chat.clone(), 0u64..20).prop_map(|(c, p)| Happening::TakeBack(c, p)),
@@ -70,6 +77,7 @@ struct Outside {
     sessions: Vec<SessionId>,
     files: Vec<FileJob>,
     gathers: Vec<GatherJob>,
+    recalls: Vec<ChatId>,
     timers: BTreeSet<TimerKey>,
     permissions: Vec<(OpenId, Vec<String>)>,
     /// Requests that were sent, by raw id, and how often each was answered.
@@ -91,6 +99,7 @@ impl Outside {
             sessions: Vec::new(),
             files: Vec::new(),
             gathers: Vec::new(),
+            recalls: Vec::new(),
             timers: BTreeSet::new(),
             permissions: Vec::new(),
             asked: BTreeMap::new(),
@@ -142,7 +151,11 @@ impl Outside {
                 | Effect::Look(..)
                 | Effect::TakeIn(_)
                 | Effect::Undo(_)
+                | Effect::Keep(..)
+                | Effect::ForgetKept { .. }
+                | Effect::Listed { .. }
                 | Effect::ForgetSession(..) => {}
+                Effect::Recall(chat, ..) => self.recalls.push(chat),
             }
         }
     }
@@ -155,7 +168,32 @@ impl Outside {
         self.counter += 1;
         match *happening {
             Happening::Open(chat) => {
-                self.event(Event::User(UserAction::Open { chat: ChatId(chat), agent: None, cwd: "/p".into() }));
+                self.event(Event::User(UserAction::Open {
+                    chat: ChatId(chat),
+                    agent: None,
+                    cwd: "/p".into(),
+                    known: None,
+                }));
+            }
+            Happening::Reopen(chat, session, is_fork) => {
+                let known = Some(KnownSession { session: self.session(session), key: None, title: None, is_fork });
+                let cwd = "/p".into();
+                self.event(Event::User(UserAction::Open { chat: ChatId(chat), agent: None, cwd, known }));
+            }
+            Happening::Recalled(at) => {
+                if let Some(chat) = pick(&self.recalls, at) {
+                    self.recalls.retain(|of| *of != chat);
+                    let mut said = GrowingText::default();
+                    said.push_str("before");
+                    let entries = vec![Entry::User(said)];
+                    let kept = Recalled { key: SessionKey(1), title: None, entries };
+                    self.event(Event::Recalled(chat, self.counter.is_multiple_of(2).then_some(kept)));
+                }
+            }
+            Happening::List => {
+                let question = QuestionId(self.counter);
+                let (agent, cwd, at) = (None, None, "/p".into());
+                self.event(Event::User(UserAction::ListSessions { question, agent, cwd, at }));
             }
             Happening::Close(chat) => self.event(Event::User(UserAction::Close(ChatId(chat)))),
             Happening::Prompt(chat, mentions) => {
@@ -265,12 +303,30 @@ impl Outside {
                 protocol_version: 1,
                 agent_name: None,
                 takes: PromptCapabilities { image: true, embedded_context: self.counter.is_multiple_of(2) },
+                can: SessionCapabilities {
+                    load: self.counter.is_multiple_of(3),
+                    resume: self.counter.is_multiple_of(2),
+                    fork: self.counter.is_multiple_of(5),
+                    list: true,
+                    close: self.counter.is_multiple_of(2),
+                    delete: true,
+                },
             },
             AgentCall::NewSession { .. } => {
                 let session = SessionId(Arc::from(format!("s{}", self.counter)));
                 self.sessions.push(session.clone());
                 Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
             }
+            AgentCall::LoadSession { .. } | AgentCall::ResumeSession { .. } => {
+                Answer::SessionOpened { modes: Vec::new(), chosen: Choices::default() }
+            }
+            AgentCall::ForkSession { .. } => {
+                let session = SessionId(Arc::from(format!("f{}", self.counter)));
+                self.sessions.push(session.clone());
+                Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
+            }
+            AgentCall::ListSessions { .. } => Answer::Sessions { sessions: Vec::new(), next: Some("c".into()) },
+            AgentCall::CloseSession { .. } | AgentCall::DeleteSession { .. } => Answer::Done,
             AgentCall::Prompt { .. } => Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None },
         }
     }
