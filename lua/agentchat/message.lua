@@ -22,10 +22,10 @@ local LEAST = 30
 --- One line that fits. The sentences are "what happened; what to do": of a long one the end of the first part goes, not
 --- all of the second.
 ---@param text string
+---@param room integer columns
 ---@return string
-local function fit(text)
+local function fit(text, room)
   local line = text:gsub("%s*\n%s*", " ")
-  local room = vim.v.echospace
   local happened, advice = line:match("^(.-); (.*)$")
   if not happened or width(happened) + LEAST <= room then
     return cut(line, room)
@@ -46,6 +46,21 @@ local function make_room()
   pcall(vim.cmd, "redraw")
 end
 
+---@param text string
+---@param highlight? string
+local function put(text, highlight)
+  if vim.o.cmdheight == 0 then
+    local float = require("agentchat.message_float")
+    -- While Neovim forbids windows (textlock), there is no other way than the one below.
+    if pcall(float.show, fit(text, float.room()), highlight or "MsgArea") then
+      return
+    end
+  end
+  make_room()
+  -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
+  vim.api.nvim_echo({ { fit(text, vim.v.echospace), highlight } }, true, {})
+end
+
 --- Shows one message.
 ---@param level "info"|"warn"|"error"
 ---@param text string one sentence that says what happened and what to do next
@@ -55,15 +70,14 @@ function M.show(level, text)
   if #M.history > HISTORY_LIMIT then
     table.remove(M.history, 1)
   end
-  make_room()
   if is_default_notify() then
-    -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
-    vim.api.nvim_echo({ { fit(text), highlights[level] } }, true, {})
+    put(text, highlights[level])
     return
   end
+  make_room()
   local ok, reason = pcall(vim.notify, text, levels[level] or levels.info, { title = "agentchat" })
   if not ok then
-    vim.api.nvim_echo({ { fit(("%s (vim.notify failed: %s)"):format(text, reason)), "ErrorMsg" } }, true, {})
+    put(("%s (vim.notify failed: %s)"):format(text, reason), "ErrorMsg")
   end
 end
 
