@@ -311,7 +311,9 @@ fn decode(protocol: &mut Protocol, line: &Line<'_>, max_line: usize, batch: &mut
             Incoming::Message(message) => batch.push(message),
             Incoming::Array(messages) => {
                 skipped(line, "an array of messages");
-                messages.into_iter().for_each(|message| batch.push(message));
+                for message in messages {
+                    batch.push(message);
+                }
             }
             Incoming::Noise(kind) => skipped(line, kind),
         },

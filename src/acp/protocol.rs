@@ -112,22 +112,22 @@ impl Protocol {
     /// What is in an array of messages. ACP has none: its requests are refused, each by its id, so that no agent waits for
     /// ever; answers to us are taken for what they are. The rest is skipped.
     fn array(&mut self, messages: Vec<Envelope<'_>>) -> Vec<AgentMessage> {
-        let mut taken = Vec::new();
+        let mut found = Vec::new();
         for message in messages {
             match message {
                 Envelope::Request { id, method, .. } if !self.is_echo(id.get(), &method) => {
                     let token = ReplyToken::new(self.conn, id.get());
-                    taken.push(AgentMessage::Request { token, request: AgentRequest::Batched });
+                    found.push(AgentMessage::Request { token, request: AgentRequest::Batched });
                 }
                 Envelope::Response { id, result } => {
                     if let Incoming::Message(message) = self.response(id, result) {
-                        taken.push(message);
+                        found.push(message);
                     }
                 }
                 _ => {}
             }
         }
-        taken
+        found
     }
 
     /// A terminal between the agent and us, or a prompt that reads a line, gives back what we sent. An answer to it would
