@@ -160,6 +160,7 @@ impl Client {
                     self.complaints.push(format!("{kind}: {line}"));
                 }
             }
+            Incoming::Array(_) => self.complaints.push(format!("an array of messages: {line}")),
             Incoming::Message(message) => {
                 match &message {
                     AgentMessage::Request { token, .. } if json.is_null() => {
