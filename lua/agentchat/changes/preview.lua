@@ -11,6 +11,7 @@ local api = vim.api
 local buffer = require("agentchat.changes.buffer")
 local hunks_of = require("agentchat.changes.hunks")
 local store = require("agentchat.changes.store")
+local syntax = require("agentchat.changes.syntax")
 local virtual = require("agentchat.changes.virtual")
 local words = require("agentchat.changes.words")
 
@@ -111,10 +112,11 @@ local function draw_old(buf, state, hunk, is_new, of_old)
     state.full[text_of_old] = true
     local lines = {}
     local tabstop = vim.bo[buf].tabstop
+    local colours = syntax.groups(buf, hunk.old) or {}
     -- The new lines must have room on the same screen.
     local most = math.max(5, math.floor(vim.o.lines / 2))
     for i = 1, math.min(#hunk.old, most) do
-      lines[i] = virtual.line(hunk.old[i], of_old[i] or {}, tabstop)
+      lines[i] = virtual.line(hunk.old[i], of_old[i] or {}, tabstop, colours[i])
     end
     if #hunk.old > most then
       lines[#lines + 1] = { { ("… and %s"):format(lines_word(#hunk.old - most)), "AgentChatDiffHint" } }
