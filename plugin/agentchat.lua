@@ -77,6 +77,14 @@ vim.api.nvim_create_autocmd("SessionLoadPost", {
     end
   end,
 })
+vim.api.nvim_create_autocmd("SessionWritePost", {
+  group = group,
+  callback = function()
+    if package.loaded["agentchat.chats"] then
+      require("agentchat.session_file").written()
+    end
+  end,
+})
 vim.api.nvim_create_autocmd("ColorScheme", {
   group = group,
   callback = function()

@@ -9,8 +9,9 @@ use super::effect::{Effect, GatherJob, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, PromptId, TurnId};
 use super::message::{AgentCall, AgentNotice, RpcError};
-use super::prompt::{Found, PromptBlock, PromptPart, compose, looked_up, written};
+use super::prompt::{Composed, Found, PromptBlock, PromptCapabilities, PromptPart, compose, looked_up, written};
 use super::rejections::Rejection;
+use super::reopen::retell;
 use super::sessions::sign_in_hint;
 use super::state::{PendingCall, Prompt, Session, State, Turn};
 use super::summary::TurnRecord;
@@ -145,7 +146,8 @@ impl State {
         let rejected = chat.rejections.take(&chat.cwd).filter(|_| self.config.tell_rejections);
         self.effects.push(Effect::Transcript(id, change));
         let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
-        let composed = compose(prompt.parts, found, takes, &agent);
+        let mut composed = compose(prompt.parts, found, takes, &agent);
+        self.carry_along(id, takes, &mut composed);
         for note in composed.notes {
             self.note(id, Severity::Info, note);
         }
@@ -160,6 +162,24 @@ impl State {
         self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks });
         self.emit(Show::UserEvent(UserEvent::TurnStart(id, number)));
         self.show_queue(id);
+    }
+
+    /// Puts what the agent forgot, and the user wants it to know, in front of a prompt.
+    fn carry_along(&mut self, id: ChatId, takes: PromptCapabilities, composed: &mut Composed) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let Some(carried) = chat.carry.take() else { return };
+        let Some(entries) = chat.transcript.entries().get(carried) else { return };
+        let text = retell(entries);
+        chat.lost = None;
+        composed.notes.push(format!("What was said before went along, {} bytes of text.", text.len()));
+        composed.blocks.insert(
+            0,
+            if takes.embedded_context {
+                PromptBlock::Resource { uri: "agentchat:///conversation".to_owned(), text }
+            } else {
+                PromptBlock::Text(format!("{text}\n\n# Now\n\n"))
+            },
+        );
     }
 
     /// The agent ended its turn.

@@ -10,8 +10,9 @@ use rmpv::Value;
 use tokio::sync::mpsc;
 
 use super::channel::Writer;
-use crate::core::event::UserAction;
-use crate::core::ids::{ChatId, OpenId, PromptId, TerminalId};
+use crate::core::event::{KnownSession, UserAction};
+use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
+use crate::core::message::TerminalWanted;
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::rejections::Rejection;
 use crate::core::transcript::EntryIndex;
@@ -136,7 +137,20 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             chat: chat()?,
             agent: string(arguments, "agent"),
             cwd: PathBuf::from(string(arguments, "cwd")?),
+            known: known(arguments),
         }),
+        "sessions" => FromLua::Action(UserAction::ListSessions {
+            question: QuestionId(integer(arguments, "id")?),
+            agent: string(arguments, "agent"),
+            cwd: string(arguments, "cwd").map(PathBuf::from),
+            at: PathBuf::from(string(arguments, "at")?),
+        }),
+        "delete_session" => FromLua::Action(UserAction::DeleteSession {
+            agent: string(arguments, "agent")?,
+            session: string(arguments, "session").map(|id| SessionId::from(id.as_str())),
+            key: integer(arguments, "key").map(SessionKey),
+        }),
+        "take_along" => FromLua::Action(UserAction::TakeAlong(chat()?)),
         "close" => FromLua::Action(UserAction::Close(chat()?)),
         "prompt" => FromLua::Action(UserAction::Prompt {
             chat: chat()?,
@@ -156,6 +170,12 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "respond" => FromLua::Action(UserAction::Respond {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
+        }),
+        "run_command" => FromLua::Action(UserAction::RunCommand {
+            run: integer(arguments, "run")?,
+            chat: chat()?,
+            wanted: Box::new(wanted(arguments)),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
         }),
         "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
         "terminal_input" => FromLua::TerminalInput(
@@ -190,6 +210,16 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
+    })
+}
+
+/// The session that a chat is to have, if it is not to be a new one.
+fn known(arguments: &Value) -> Option<KnownSession> {
+    Some(KnownSession {
+        session: SessionId::from(string(arguments, "session")?.as_str()),
+        key: integer(arguments, "key").map(SessionKey),
+        title: string(arguments, "title"),
+        is_fork: get(arguments, "fork").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 
@@ -241,6 +271,18 @@ fn part(value: &Value) -> Option<PromptPart> {
 }
 
 /// The value of a key of a map.
+/// A command of the user.
+fn wanted(arguments: &Value) -> TerminalWanted {
+    let env = named(arguments, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
+    TerminalWanted {
+        command: string(arguments, "command").unwrap_or_default(),
+        args: array(arguments, "args").iter().filter_map(text).collect(),
+        env,
+        cwd: None,
+        output_byte_limit: Some(0),
+    }
+}
+
 pub(crate) fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
     map.as_map()?.iter().find(|(known, _)| known.as_str() == Some(key)).map(|(_, value)| value)
 }

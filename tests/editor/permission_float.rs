@@ -95,7 +95,7 @@ fn a_heredoc_of_a_thousand_lines_scrolls_and_its_keys_stay_in_view() {
 #[test]
 fn options_stand_above_a_long_command_where_there_is_room() {
     let (_agent, editor) = asked(&asking([about(&heredoc(), &usual())]), Setup::new());
-    for text in ["y 1 Name of allow_once", "2 Name of allow_always (press twice)", "n 3 Name of", "$ text 1 of it"] {
+    for text in ["y 1 Name of allow_once", "2 Name of allow_always (twice)", "n 3 Name of", "$ text 1 of it"] {
         editor.wait_screen(text);
     }
 }
