@@ -24,6 +24,7 @@ function M.helper_failed(reason)
   end
   require("agentchat.permission").set({})
   require("agentchat.sessions").forget(reason)
+  require("agentchat.changes.proposed").forget_calls()
   require("agentchat.mirror").forget_all()
   -- Not inside of the caller: a user's autocommand may start something new.
   vim.schedule(function()

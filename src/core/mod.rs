@@ -17,6 +17,7 @@ pub mod message;
 pub mod permission;
 pub mod prompt;
 pub mod quirks;
+pub mod rejections;
 pub mod requests;
 pub mod state;
 pub mod status;
@@ -29,6 +30,7 @@ mod disk;
 mod files;
 mod listing;
 mod prompting;
+mod proposing;
 mod reopen;
 mod sessions;
 mod summary;
@@ -89,6 +91,7 @@ impl State {
             UserAction::Respond { request, option } => self.respond(request, &option),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
+            UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

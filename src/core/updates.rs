@@ -163,6 +163,7 @@ impl State {
         if status.is_final() {
             self.look_again(id);
         }
+        self.propose(id, &tool_id, may_move);
         if self.is_asked_about(id, &tool_id) {
             if status.is_final() {
                 self.settle_permissions_of_tool(id, &tool_id);
