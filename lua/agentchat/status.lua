@@ -26,13 +26,16 @@ local M = {}
 function M.get()
   local chat = require("agentchat.chats").current()
   local changes = package.loaded["agentchat.changes.store"]
+  local terminals = package.loaded["agentchat.terminals"]
   if chat then
     local status = vim.deepcopy(chat.status)
     status.changes = changes and changes.count(chat.id) or 0
+    status.terminals = terminals and terminals.running(chat.id) or 0
     return status
   end
   local status = require("agentchat.chats").initial_status()
   status.changes = changes and changes.count() or 0
+  status.terminals = terminals and terminals.running() or 0
   local helper = require("agentchat.helper")
   if helper.state == "failed" then
     status.state, status.error = "failed", helper.error

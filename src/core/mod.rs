@@ -58,7 +58,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
             state.terminal_read(request, terminal, text, truncated);
         }
         Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
-        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
+        Event::TerminalTail(chat, name, tail) => state.terminal_tail(chat, &name, &tail),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
         Event::Undone(chat, report) => state.undone(chat, report),
@@ -89,6 +89,7 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
             UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),

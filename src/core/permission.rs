@@ -109,7 +109,8 @@ impl State {
             |id: &str, name: &str, kind: &str| PermissionOption { id: id.into(), name: name.into(), kind: kind.into() };
         let options =
             vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
-        let (request, chat) = (job.request, job.chat);
+        let Some(request) = job.request else { return };
+        let chat = job.chat;
         let turn = self.turn_of(chat);
         let subject = Subject::Command { described: Box::new(described), job: Box::new(job) };
         self.show_permission(Permission { request, chat, turn, subject, options });

@@ -11,6 +11,7 @@ use crate::checkpoint::index::Limits;
 use crate::core::config::{AgentSpec, Config, Timeouts};
 use crate::nvim::incoming::{array, get, integer, named, string, text};
 use crate::process;
+use crate::terminal::pty::Environment;
 
 /// Milliseconds between two looks at where an agent is: four jumps a second.
 const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
@@ -29,6 +30,8 @@ pub(super) struct Settings {
     pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// The variables of commands in terminals.
+    pub(super) terminal_env: Environment,
     /// Whether a write of an agent may save what the user has not saved themselves.
     pub(super) save_dirty: bool,
 }
@@ -44,6 +47,7 @@ impl Default for Settings {
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            terminal_env: Environment::default(),
             save_dirty: false,
         }
     }
@@ -71,6 +75,7 @@ impl Settings {
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            terminal_env: Environment::default().with(terminal_env(config)),
             save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }
     }
@@ -88,6 +93,15 @@ impl Settings {
 
 fn is_on_path(program: &str) -> bool {
     process::find_program(program, Path::new("/"), std::env::var_os("PATH").as_deref()).is_ok()
+}
+
+/// The variables that the user sets for commands in terminals, or removes with `false`.
+fn terminal_env(config: &Value) -> Vec<(String, Option<String>)> {
+    let nil = Value::Nil;
+    let env = named(get(config, "terminal").unwrap_or(&nil), "env").into_iter();
+    env.filter(|(name, _)| !name.is_empty() && !name.contains(['=', '\0']))
+        .map(|(name, value)| (name, text(value)))
+        .collect()
 }
 
 fn limits(config: &Value) -> Limits {

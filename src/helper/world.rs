@@ -51,7 +51,7 @@ impl Owner {
                     };
                     let changes = clock.changes(root.as_deref(), paths);
                     // The owner is gone only when the helper ends.
-                    let _ = finish.send(Finished::Work(Event::DiskChanged(changes)));
+                    let _ = finish.send(Finished::Work(Box::new(Event::DiskChanged(changes))));
                 });
             }
             Effect::TakeIn(job) => {
@@ -59,7 +59,7 @@ impl Owner {
                 tokio::spawn(async move {
                     if let Some((path, how)) = work.await {
                         // As above.
-                        let _ = finish.send(Finished::Work(Event::Adopted(chat, path, how)));
+                        let _ = finish.send(Finished::Work(Box::new(Event::Adopted(chat, path, how))));
                     }
                 });
             }
@@ -73,7 +73,7 @@ impl Owner {
                         UndoReport { turn: Some(0), failed: vec![(PathBuf::new(), problem)], ..UndoReport::default() }
                     });
                     // As above.
-                    let _ = finish.send(Finished::Work(Event::Undone(chat, report)));
+                    let _ = finish.send(Finished::Work(Box::new(Event::Undone(chat, report))));
                 });
             }
             _ => {}
@@ -99,7 +99,7 @@ impl Owner {
                 match sifted.await {
                     Ok(changes) => {
                         // The owner is gone only when the helper ends.
-                        let _ = finish.send(Finished::Work(Event::DiskChanged(changes)));
+                        let _ = finish.send(Finished::Work(Box::new(Event::DiskChanged(changes))));
                     }
                     Err(error) => tracing::error!(%error, "a change on disk is lost"),
                 }

@@ -56,6 +56,8 @@ pub struct Frames {
     calls: HashMap<(ChatId, String), String>,
     /// Whether terminals have something to show.
     terminals: bool,
+    /// Whether they have more than goes into a frame.
+    terminal_backlog: bool,
     /// What was in a frame that failed, besides rows.
     again: Vec<Value>,
     /// The chat whose rows came last in a frame: the next one begins with the chat after it, so that none starves another.
@@ -172,6 +174,7 @@ impl Default for Frames {
             events: VecDeque::new(),
             calls: HashMap::new(),
             terminals: false,
+            terminal_backlog: false,
             again: Vec::new(),
             served: None,
             inspections: VecDeque::new(),
@@ -306,9 +309,15 @@ impl Frames {
         self.terminals = have_news;
     }
 
-    /// Items for terminals that go into the next frame.
-    pub fn add_terminals(&mut self, items: Vec<Value>) {
+    /// Whether the next frame repeats what was in one that failed.
+    pub const fn repeats(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Items for terminals that go into the next frame, and whether the one after it is to follow at once.
+    pub fn add_terminals(&mut self, items: Vec<Value>, has_backlog: bool) {
         self.urgent.extend(items);
+        self.terminal_backlog = has_backlog;
     }
 
     /// All that is known of a tool call is to be shown.
@@ -411,7 +420,7 @@ impl Frames {
             items.push(wire::proposals(chat, &calls, &cwd));
         }
         items.extend(self.take_events());
-        let full = left == 0 || !self.events.is_empty();
+        let full = left == 0 || !self.events.is_empty() || std::mem::take(&mut self.terminal_backlog);
         rows.extend(items.iter().cloned());
         self.in_flight = Some(InFlight { sent: now, full, bytes: self.budget - left, items });
         rows

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::channel::Writer;
 use crate::core::event::{KnownSession, UserAction};
 use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
+use crate::core::message::TerminalWanted;
 use crate::core::prompt::{PromptPart, Source};
 use crate::core::rejections::Rejection;
 use crate::core::transcript::EntryIndex;
@@ -170,6 +171,12 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "run_command" => FromLua::Action(UserAction::RunCommand {
+            run: integer(arguments, "run")?,
+            chat: chat()?,
+            wanted: Box::new(wanted(arguments)),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+        }),
         "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
         "terminal_input" => FromLua::TerminalInput(
             TerminalId(integer(arguments, "terminal")?),
@@ -264,6 +271,18 @@ fn part(value: &Value) -> Option<PromptPart> {
 }
 
 /// The value of a key of a map.
+/// A command of the user.
+fn wanted(arguments: &Value) -> TerminalWanted {
+    let env = named(arguments, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
+    TerminalWanted {
+        command: string(arguments, "command").unwrap_or_default(),
+        args: array(arguments, "args").iter().filter_map(text).collect(),
+        env,
+        cwd: None,
+        output_byte_limit: Some(0),
+    }
+}
+
 pub(crate) fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
     map.as_map()?.iter().find(|(known, _)| known.as_str() == Some(key)).map(|(_, value)| value)
 }

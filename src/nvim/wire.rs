@@ -3,7 +3,7 @@
 use rmpv::Value;
 
 use crate::core::effect::{MessageLevel, Show, UserEvent};
-use crate::core::follow::{SeenPlace, Visit, Whereabouts};
+use crate::core::follow::{SeenPlace, SeenTerminal, Visit, Whereabouts};
 use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
@@ -188,9 +188,14 @@ pub(super) fn commands(chat: ChatId, commands: &[AgentCommand]) -> Value {
 
 /// Where the agent is.
 pub(super) fn whereabouts(chat: ChatId, news: Whereabouts) -> Value {
-    let Whereabouts { clear, places, newest } = news;
+    let Whereabouts { clear, places, newest, terminal } = news;
     let places = Value::Array(places.into_iter().map(place).collect());
-    Value::Array(vec!["follow".into(), chat.0.into(), clear.into(), places, newest.map_or(Value::Nil, place)])
+    let newest = terminal.map(seen_terminal).or_else(|| newest.map(place)).unwrap_or(Value::Nil);
+    Value::Array(vec!["follow".into(), chat.0.into(), clear.into(), places, newest])
+}
+
+fn seen_terminal(seen: SeenTerminal) -> Value {
+    map([("terminal", seen.terminal.0.into()), ("kind", text(seen.kind)), ("title", text(short_line(&seen.title)))])
 }
 
 fn place(place: SeenPlace) -> Value {

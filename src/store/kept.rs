@@ -108,7 +108,11 @@ fn content(item: &ToolContent) -> Value {
         }
         // The terminal is gone by the time that anybody reads this; what was on it is not.
         ToolContent::Terminal(_, tail) => {
-            json!({"type": "content", "content": {"type": "text", "text": bounded(tail)}})
+            let text = tail
+                .iter()
+                .map(|line| line.iter().map(|(run, _)| run.as_str()).collect::<String>())
+                .collect::<Vec<_>>();
+            json!({"type": "content", "content": {"type": "text", "text": bounded(&text.join("\n"))}})
         }
         ToolContent::Other(text) => json!({"type": "content", "content": {"type": "text", "text": bounded(text)}}),
     }
