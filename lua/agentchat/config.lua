@@ -13,13 +13,15 @@
 ---@field max_line_bytes? integer
 ---@field save_dirty? boolean
 ---@field winbar? boolean
----@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer, busy?: integer }
 ---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
+---@field permissions? agentchat.PermissionRule[]
 ---@field completion? { autotrigger?: boolean }
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field permission? { style?: "float"|"inline" }
 ---@field notify? { request?: boolean, turn_end?: boolean, terminal?: "none"|"bell"|"osc9"|"osc777" }
----@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field changes? { preview?: boolean, hint?: boolean, tell_rejections?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field terminal? { env?: table<string, string|false> }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -29,13 +31,16 @@
 ---@field max_line_bytes integer
 ---@field save_dirty boolean
 ---@field winbar boolean
----@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer, busy: integer }
 ---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
+---@field permissions agentchat.PermissionRule[] those that are in order
+---@field permissions_broken boolean whether some are not
 ---@field completion { autotrigger: boolean }
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field permission { style: "float"|"inline" }
 ---@field notify { request: boolean, turn_end: boolean, terminal: "none"|"bell"|"osc9"|"osc777" }
----@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field changes { preview: boolean, hint: boolean, tell_rejections: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field terminal { env: table<string, string|false> }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -121,6 +126,13 @@ M.schema = {
     doc = "Milliseconds in which a cancelled turn may end by itself.",
   },
   {
+    key = "timeouts.busy",
+    type = "number",
+    default = 9000,
+    check = between(1, 9000),
+    doc = "Milliseconds that a write waits while you are in the middle of something in its buffer.",
+  },
+  {
     key = "checkpoints.max_files",
     type = "number",
     default = 20000,
@@ -140,6 +152,12 @@ M.schema = {
     default = 256 * 1024 * 1024,
     check = positive_integer,
     doc = "How much a Neovim keeps on disk to undo turns, in bytes.",
+  },
+  {
+    key = "permissions",
+    type = "table",
+    default = {},
+    doc = "What is allowed or denied without asking you.",
   },
   {
     key = "completion.autotrigger",
@@ -199,6 +217,12 @@ M.schema = {
     doc = "Whether the first change in view says how to decide.",
   },
   {
+    key = "changes.tell_rejections",
+    type = "boolean",
+    default = true,
+    doc = "Whether the agent hears with the next prompt which of its changes were rejected.",
+  },
+  {
     key = "changes.auto_accept",
     type = "table",
     default = {},
@@ -206,6 +230,20 @@ M.schema = {
       return require("agentchat.changes.auto_accept").check(rules)
     end,
     doc = "Changes that need no decision.",
+  },
+  {
+    key = "terminal.env",
+    type = "table",
+    default = {},
+    check = function(env)
+      for name, value in pairs(env) do
+        local is_value = type(value) == "string" or type(value) == "number" or value == false
+        if type(name) ~= "string" or not is_value then
+          return ("must map names to strings, or to false; `%s` does not"):format(name)
+        end
+      end
+    end,
+    doc = "Environment variables of commands in terminals; `false` removes one.",
   },
   {
     key = "layout.width",
@@ -402,6 +440,12 @@ function M.read(user)
     end
   end
   config.agents = agents
+  local before = #errors
+  local rules, problems = require("agentchat.permission_rules").read(config.permissions)
+  config.permissions = rules
+  vim.list_extend(errors, problems)
+  -- What is no table at all was left at its default, and may have been what denies something.
+  config.permissions_broken = #errors > before or flat.permissions ~= nil and type(flat.permissions) ~= "table"
   config.layout.prompt_max = math.max(config.layout.prompt_max, config.layout.prompt_min)
   table.sort(errors)
   return config, errors
@@ -461,14 +505,22 @@ function M.for_helper()
     end
     agents[name] = { command = spec.command, env = env, cwd = spec.cwd }
   end
+  local terminal_env = vim.empty_dict()
+  for name, value in pairs(config.terminal.env) do
+    terminal_env[name] = type(value) == "number" and tostring(value) or value
+  end
   return {
     agents = agents,
     default_agent = config.default_agent,
     timeouts = config.timeouts,
     checkpoints = config.checkpoints,
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
+    permissions = config.permissions,
+    permissions_broken = config.permissions_broken,
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
+    tell_rejections = config.changes.tell_rejections,
+    terminal = { env = terminal_env },
     follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }
 end

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::permission::judge::Rules;
+
 /// How one agent is started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentSpec {
@@ -25,6 +27,10 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Milliseconds between two looks at where an agent is.
     pub follow_interval: u64,
+    /// Whether the agent hears with the next prompt what the user rejected.
+    pub tell_rejections: bool,
+    /// What is allowed and denied without the user.
+    pub rules: Rules,
 }
 
 /// Times in milliseconds.

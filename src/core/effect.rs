@@ -8,11 +8,15 @@ use super::config::AgentSpec;
 use super::event::{KnownSession, TimerKey};
 use super::follow::{Visit, Whereabouts};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
-use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalWanted};
+use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalExit, TerminalWanted};
 use super::permission::PermissionView;
+use super::permission::judge::NewAnswer;
+use super::permission::rule::Action;
+use super::permission::weigh::WeighJob;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
+use super::tool_call::ToolCall;
 use super::transcript::{Change, EntryIndex};
 
 /// One thing to be done by an edge.
@@ -35,6 +39,10 @@ pub enum Effect {
     Notify(ConnId, AgentNotice),
     /// Answer a request.
     Reply(ReplyToken, Reply),
+    /// Resolve paths and look up earlier answers; `Event::Weighed` follows.
+    Weigh(WeighJob),
+    /// Keep an answer with "always".
+    Remember(NewAnswer),
     /// Read a file; `Event::FileDone` follows.
     ReadFile(FileJob, ReadRange),
     /// Write a file; `Event::FileDone` follows.
@@ -47,6 +55,12 @@ pub enum Effect {
     KillTerminal(TerminalId),
     /// The agent needs the terminal no more: once its command has ended and all of it was shown, it is forgotten.
     ReleaseTerminal(TerminalId),
+    /// Show a terminal that the agent runs itself; again when its title is another.
+    ShowTerminal(ShownTerminal),
+    /// The agent reports what was written to its own terminal.
+    FeedTerminal(TerminalId, String),
+    /// The agent reports that the command in its own terminal has ended.
+    EndTerminal(TerminalId, TerminalExit),
     /// Look at a project ahead of the first turn in it.
     Survey(PathBuf),
     /// A turn of this number begins: keep what the project is, and watch it.
@@ -140,20 +154,32 @@ pub struct FileJob {
     pub request: OpenId,
     /// For which session.
     pub session: (ConnId, SessionId),
-    /// Absolute path as the agent sent it; or the one that the user allowed, which has no links in it.
+    /// Absolute path without links, which is what was allowed; should it lead elsewhere by now, nothing is done.
     pub path: PathBuf,
-    /// The directory that the path must lie in once links are resolved. `None` if the user allowed `path`, which must then
-    /// not lead anywhere else.
-    pub confined_to: Option<PathBuf>,
 }
 
-/// A command to be run in a terminal for an agent.
+/// A terminal that an agent runs itself, and reports on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownTerminal {
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// The chat that it belongs to.
+    pub chat: ChatId,
+    /// The agent's name for it.
+    pub name: String,
+    /// Its command, as far as that is known.
+    pub title: String,
+}
+
+/// A command to be run in a terminal, for an agent or the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalJob {
     /// The terminal.
     pub terminal: TerminalId,
-    /// The request that it serves.
-    pub request: OpenId,
+    /// The agent's request that it serves.
+    pub request: Option<OpenId>,
+    /// The number that Lua gave to a command of the user.
+    pub run: Option<u64>,
     /// The chat that it belongs to.
     pub chat: ChatId,
     /// What to run.
@@ -235,6 +261,8 @@ pub enum Show {
     Status(ChatId, Box<Status>),
     /// All open permission requests, oldest first.
     Permissions(Vec<PermissionView>),
+    /// All unfinished calls of a chat that may say what they would do to files, and about which nobody is asked.
+    Proposals(ChatId, Vec<ToolCall>),
     /// The prompts that wait: id and first line, oldest first; and the newest prompt that the chat was given at all.
     Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.
@@ -277,6 +305,21 @@ pub enum UserEvent {
     Permission(ChatId, OpenId),
     /// A permission request is closed; the option's id unless it was cancelled.
     PermissionResolved(ChatId, OpenId, Option<String>),
+    /// A permission request was answered by a rule.
+    PermissionDecided {
+        /// The chat that it belongs to.
+        chat: ChatId,
+        /// Which request.
+        request: OpenId,
+        /// The option that was chosen, if the agent gave some.
+        option: Option<String>,
+        /// What was decided.
+        action: Action,
+        /// What it was about.
+        title: String,
+        /// The rule in one line.
+        rule: String,
+    },
     /// A file was written for the agent.
     FileChanged(ChatId, PathBuf),
     /// Something failed.

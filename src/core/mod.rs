@@ -7,7 +7,6 @@
 //! * the cost of a chunk does not depend on how many came before.
 
 pub mod attribution;
-pub mod command_gate;
 pub mod config;
 pub mod effect;
 pub mod event;
@@ -17,6 +16,7 @@ pub mod message;
 pub mod permission;
 pub mod prompt;
 pub mod quirks;
+pub mod rejections;
 pub mod requests;
 pub mod state;
 pub mod status;
@@ -29,6 +29,7 @@ mod disk;
 mod files;
 mod listing;
 mod prompting;
+mod proposing;
 mod reopen;
 mod sessions;
 mod summary;
@@ -50,13 +51,14 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Agent(conn, message) => state.agent(conn, message),
         Event::Spawned(conn) => state.spawned(conn),
         Event::Gone(conn, departure) => state.gone(conn, &departure),
+        Event::Weighed(request, weighed) => state.weighed(request, weighed),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
         Event::TerminalStarted(request, terminal, result) => state.terminal_started(request, terminal, result),
         Event::TerminalRead(request, terminal, text, truncated) => {
             state.terminal_read(request, terminal, text, truncated);
         }
         Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
-        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
+        Event::TerminalTail(chat, name, tail) => state.terminal_tail(chat, &name, &tail),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
         Event::Undone(chat, report) => state.undone(chat, report),
@@ -65,6 +67,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
+        Event::Timer(TimerKey::Weigh(request)) => state.weighing_is_late(request),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
         Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
         Event::Recalled(chat, recalled) => state.recalled(chat, recalled),
@@ -87,8 +90,10 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
+            UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

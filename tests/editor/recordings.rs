@@ -14,6 +14,9 @@ use agentchat::core::event::{Event, FileOutcome, UserAction};
 use agentchat::core::ids::{ChatId, ConnId, Millis, PromptId};
 use agentchat::core::message::{AgentMessage, Update};
 use agentchat::core::permission::PermissionView;
+use agentchat::core::permission::facts::{Candidate, Place};
+use agentchat::core::permission::judge::Rules;
+use agentchat::core::permission::weigh::Weighed;
 use agentchat::core::prompt::PromptPart;
 use agentchat::core::transcript::{Entry, Transcript};
 use agentchat::core::{State, step};
@@ -85,8 +88,14 @@ impl Client {
     fn start() -> Self {
         let spec = AgentSpec { command: vec!["agent".into()], ..AgentSpec::default() };
         let agents = BTreeMap::from([("recorded".to_owned(), spec)]);
-        let config =
-            Config { agents, default_agent: "recorded".into(), timeouts: Timeouts::default(), follow_interval: 250 };
+        let config = Config {
+            agents,
+            default_agent: "recorded".into(),
+            timeouts: Timeouts::default(),
+            follow_interval: 250,
+            tell_rejections: true,
+            rules: Rules::default(),
+        };
         let mut client = Self {
             state: State::new(config),
             protocol: Protocol::new(ConnId(1)),
@@ -117,6 +126,13 @@ impl Client {
                         let reply: Json = serde_json::from_slice(&encode::reply(token, reply)).unwrap();
                         self.replies.push((reply["id"].to_string(), reply));
                     }
+                    Effect::Weigh(job) => {
+                        let named = job.candidates.into_iter().filter(|candidate| !candidate.is_word);
+                        let places = named.map(|Candidate { path, .. }| Place { named: path.clone(), resolved: path });
+                        let weighed =
+                            Weighed { root: job.root, places: places.collect(), is_complete: true, kept: Vec::new() };
+                        events.push_back(Event::Weighed(job.request, weighed));
+                    }
                     Effect::ReadFile(job, _) => {
                         events.push_back(Event::FileDone(job.request, FileOutcome::Read("text\n".into())));
                     }
@@ -144,6 +160,7 @@ impl Client {
                     self.complaints.push(format!("{kind}: {line}"));
                 }
             }
+            Incoming::Array(_) => self.complaints.push(format!("an array of messages: {line}")),
             Incoming::Message(message) => {
                 match &message {
                     AgentMessage::Request { token, .. } if json.is_null() => {
@@ -262,7 +279,8 @@ fn every_request_of_every_recorded_agent_is_answered_once() {
         assert_eq!(answered, asked, "{}", recording.name());
         for (id, method) in client.requests {
             let (_, reply) = client.replies.iter().find(|(answered, _)| *answered == id).unwrap();
-            let is_served = method.starts_with("fs/") || method == "session/request_permission";
+            let families = ["fs/", "terminal/", "session/request_permission"];
+            let is_served = families.iter().any(|family| method.starts_with(family));
             assert_eq!(reply["error"]["code"] == -32601, !is_served, "{} {method}: {reply}", recording.name());
             assert_ne!(reply["error"]["code"], -32602, "{} {method}: {reply}", recording.name());
             *methods.entry(method).or_default() += 1;
