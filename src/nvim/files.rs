@@ -103,6 +103,12 @@ enum Trouble {
     Odd(String),
 }
 
+impl Trouble {
+    fn not_writable(path: &Path, why: &str) -> Self {
+        Self::Refused(format!("{} cannot be written: {why}", path.display()))
+    }
+}
+
 impl From<Trouble> for FileOutcome {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -199,7 +205,7 @@ impl Files {
         let _turn = self.shared.order.turn(&path).await;
         self.keep_before(&job, &path).await;
         let deadline = Instant::now() + PATIENCE;
-        let result = match self.stat(&path, deadline).await {
+        let result = match self.stat_to_write(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&job, &path, loaded, content, deadline).await,
             Ok(None) => self.write_unloaded(&job, &path, content).await,
             Err(trouble) => Err(trouble),

@@ -281,6 +281,79 @@ fn a_buffer_that_another_plugin_saves_is_not_written() {
     assert!(agent.answers(READ).len() == 1 && on_disk(&editor, "a.txt") == "one\n");
 }
 
+// -- another Neovim
+
+/// A second Neovim that shares the folder for swap files with the first, and has its `a.txt` open with the text that `keys`
+/// type.
+#[track_caller]
+fn another_neovim(editor: &Editor, keys: &str) -> Editor {
+    let other = Editor::start(Setup::new());
+    // As for two Neovims of one user; the question about the swap file of the first is answered as by "(E)dit anyway".
+    let code = "local path, swap = ...
+    vim.o.directory = swap
+    vim.api.nvim_create_autocmd('SwapExists', { callback = function() vim.v.swapchoice = 'e' end })
+    vim.cmd.edit(path)";
+    let swap = editor.lua("return vim.o.directory", json!([]));
+    other.lua(code, json!([editor.project().join("a.txt"), swap]));
+    other.input(keys);
+    other
+}
+
+fn is_dirty(editor: &Editor) -> bool {
+    editor.lua("return vim.bo.modified", json!([])) == json!(true)
+}
+
+#[test]
+fn a_file_in_which_another_neovim_has_unsaved_text_is_not_written() {
+    let steps =
+        [gate("typed"), write_file("a.txt", "agent\n"), gate("saved"), write_file("a.txt", "agent\n"), gate("end")];
+    let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").arg("b.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    let other = another_neovim(&editor, "ccmine<Esc>");
+    other.wait_until("unsaved text", is_dirty);
+    agent.open_gate("typed");
+    let (_, message) = refusal(&agent, WRITE, 1);
+    assert!(message.contains("another editor") && message.contains(&other.pid().to_string()), "{message}");
+    editor.wait_until("the user is told", |e| e.messages().contains("unsaved changes in a.txt"));
+    assert_eq!(on_disk(&editor, "a.txt"), "one\n");
+    other.input(":w<CR>");
+    other.wait_until("the save", |other| !is_dirty(other));
+    agent.open_gate("saved");
+    written(&agent, 1 + 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "agent\n");
+    other.command("set autoread | checktime");
+    assert_eq!(other.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)", json!([])), json!(["agent"]));
+}
+
+#[test]
+fn two_neovims_with_the_same_file_and_an_agent_in_one_lose_nothing() {
+    let steps = [
+        read_file("a.txt"),
+        gate("other"),
+        write_file("a.txt", NEW),
+        gate("typed"),
+        write_file("a.txt", &NEW.replace("two", "TWO")),
+        gate("end"),
+    ];
+    let (agent, editor) = at_work(OLD, steps);
+    content(&agent, 1);
+    let other = another_neovim(&editor, "");
+    agent.open_gate("other");
+    written(&agent, 1);
+    // The other one follows as Neovims do, and then has something of its own.
+    other.command("set autoread | checktime");
+    assert_eq!(other.lua("return vim.fn.getline('$')", json!([])), json!("FIVE"));
+    other.input("ggAs<Esc>");
+    other.wait_until("unsaved text", is_dirty);
+    agent.open_gate("typed");
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("another editor"), "{message}");
+    assert_eq!(on_disk(&editor, "a.txt"), NEW);
+    other.input(":w<CR>");
+    other.wait_until("the save", |other| !is_dirty(other));
+    assert_eq!(on_disk(&editor, "a.txt"), NEW.replace("one", "ones"));
+}
+
 // -- hunks
 
 /// What is pending in a file, as `first`, `flags` and `old` of each hunk.

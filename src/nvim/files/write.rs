@@ -72,7 +72,7 @@ impl Files {
     ) -> Result<String, Trouble> {
         loop {
             if let Some(why) = loaded.why_not {
-                return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
+                return Err(Trouble::not_writable(path, &why));
             }
             if let Some(current) = self.buffer_text(path, &loaded, deadline).await? {
                 let lines = loaded.form.to_lines(&current);
