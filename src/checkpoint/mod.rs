@@ -210,6 +210,12 @@ impl Checkpoints {
         other.filter(|_| fits).map(|(other, _)| other.clone())
     }
 
+    /// What this file held when the turn began, if it is one whose bytes are kept.
+    pub fn at_start(&self, chat: ChatId, path: &Path) -> Option<Vec<u8>> {
+        let blob = self.inner.lock().newest(chat)?.index.get(path)?.bytes.clone()?;
+        blob.read().ok()
+    }
+
     /// What this file is now is the user's doing, or ours.
     pub fn mark_own(&self, path: &Path) {
         let stamp = fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata));

@@ -66,6 +66,60 @@ fn the_whole_old_text_with_one_change_does_not_bring_back_what_the_user_changed(
 }
 
 #[test]
+fn what_the_user_saves_in_a_turn_is_kept_by_an_agent_that_reads_with_its_own_tools() {
+    let steps = [
+        gate("saved"),
+        write_file("a.txt", NEW),
+        gate("again"),
+        write_file("b.txt", &OLD.replace("one", "1")),
+        write_file("b.txt", &OLD.replace("one\ntwo", "ones\nTWO")),
+        gate("end"),
+    ];
+    let setup = Setup::new().file("a.txt", OLD).file("b.txt", OLD).arg("a.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    agent.wait_gate("saved");
+    typed(&editor, "ggAs<Esc>:w<CR>", &["ones", "two", "three", "four", "five"]);
+    editor.wait_until("the save", |e| !is_modified(e, "a.txt"));
+    agent.open_gate("saved");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "ones\ntwo\nthree\nfour\nFIVE\n");
+    editor.input(":e b.txt<CR>ggAs<Esc>:w<CR>");
+    editor.wait_until("the save", |e| on_disk(e, "b.txt") == OLD.replace("one", "ones"));
+    agent.open_gate("again");
+    // From the text of before the save it changes the line that the user changed; then it has read again.
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("line 1"), "{message}");
+    written(&agent, 3);
+    assert_eq!(on_disk(&editor, "b.txt"), OLD.replace("one\ntwo", "ones\nTWO"));
+}
+
+#[test]
+fn what_the_user_saved_and_closed_since_the_agent_read_is_kept() {
+    let steps = [
+        read_file("b.txt"),
+        read_file("c.txt"),
+        gate("read"),
+        write_file("b.txt", NEW),
+        write_file("c.txt", &OLD.replace("one", "1")),
+        read_file("b.txt"),
+        gate("end"),
+    ];
+    let setup = Setup::new().file("a.txt", "").file("b.txt", OLD).file("c.txt", OLD).arg("a.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    content(&agent, 2);
+    for name in ["b.txt", "c.txt"] {
+        editor.command(&format!("edit {name} | call setline(1, 'ones') | write | bwipeout"));
+    }
+    agent.open_gate("read");
+    written(&agent, 1);
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("line 1"), "{message}");
+    assert_eq!(content(&agent, 3), NEW.replace("one", "ones"));
+    assert_eq!(hunks(&editor, "b.txt"), json!([[4, "a", "five"]]));
+    assert_eq!(on_disk(&editor, "c.txt"), OLD.replace("one", "ones"));
+}
+
+#[test]
 fn a_second_write_from_the_same_reading_keeps_what_the_user_changed() {
     let steps = [
         read_file("a.txt"),
