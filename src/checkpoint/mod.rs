@@ -32,6 +32,8 @@ const MAX_NAMED: u64 = 64 * 1024 * 1024;
 /// Turns that can be undone; older ones are forgotten.
 const MAX_TURNS: usize = 100;
 
+/// Why it is not known what a file was.
+const CHANGED_BEFORE: &str = "it had changed before it could be kept";
 /// How far the clock that files are stamped with may lag behind.
 const COARSE: Duration = Duration::from_millis(20);
 /// How long before a turn the user may have saved what is kept for it.
@@ -105,17 +107,24 @@ impl Checkpoints {
 
     /// Looks at the project, for a turn of this chat that has just begun, or ahead of the first one.
     pub fn survey(&self, root: &Path, turn: Option<(ChatId, u64)>) {
-        let (old, limits, since) = {
+        let (old, limits) = {
             let inner = self.inner.lock();
-            let since = turn.and_then(|turn| inner.turns.get(&turn)).map(|turn| turn.started);
-            (inner.projects.get(root).cloned().unwrap_or_default(), inner.limits, since)
+            (inner.projects.get(root).cloned().unwrap_or_default(), inner.limits)
         };
-        let is_late = |path: &Path, stamp: &Stamp| since.is_some_and(|since| self.is_late(since, path, *stamp));
+        // A turn may begin while this is still going on ahead of it.
+        let since = || match turn {
+            Some(turn) => self.inner.lock().turns.get(&turn).map(|turn| turn.started),
+            None => self.inner.lock().turns.values().filter(|turn| turn.root == root).map(|turn| turn.started).max(),
+        };
+        let is_late = |path: &Path, stamp: &Stamp| since().is_some_and(|since| self.is_late(since, path, *stamp));
+        let was_there = |metadata: &fs::Metadata| {
+            metadata.created().is_ok_and(|made| since().is_some_and(|since| made + COARSE < since))
+        };
         let keep = |path: &Path, stamp: Stamp| {
             let bytes = index::read(path, stamp)?;
             self.inner.lock().packs.as_mut()?.keep(&bytes).ok()
         };
-        let index = Arc::new(Index::take(root, &old, is_late, limits, keep));
+        let index = Arc::new(Index::take(root, &old, is_late, was_there, limits, keep));
         let mut inner = self.inner.lock();
         inner.projects.insert(root.to_owned(), Arc::clone(&index));
         if let Some(turn) = turn.and_then(|turn| inner.turns.get_mut(&turn)) {
@@ -310,12 +319,14 @@ impl Checkpoints {
         let indexed = index.get(path);
         let from_index = |why: &str| match indexed.map(|file| (&file.bytes, file.mode)) {
             Some((Some(bytes), mode)) => Kept::Bytes(bytes.clone(), mode),
-            Some((None, _)) => Kept::Unknown("it is larger than what is kept of every file".to_owned()),
-            None => Kept::Unknown(why.to_owned()),
+            Some((None, _)) if indexed.is_some_and(|file| file.stamp != Stamp::default()) => {
+                Kept::Unknown("it is larger than what is kept of every file".to_owned())
+            }
+            _ => Kept::Unknown(why.to_owned()),
         };
         let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
-            Err(_) if indexed.is_some() => return from_index(""),
+            Err(_) if indexed.is_some() => return from_index(CHANGED_BEFORE),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Kept::Missing,
             Err(error) => return Kept::Unknown(error.to_string()),
         };
@@ -336,7 +347,7 @@ impl Checkpoints {
         if indexed.is_none() && index.is_complete() && index::is_listed(root, path) {
             return Kept::Missing;
         }
-        from_index("it had changed before it could be kept")
+        from_index(CHANGED_BEFORE)
     }
 
     /// Keeps a file as these facts tell of it; `None` if it has changed since they were asked.

@@ -36,6 +36,8 @@ impl State {
         if let Some(chat) = self.chats.get_mut(&id) {
             chat.session = Session::Waiting(conn);
         }
+        // While the agent starts: the first turn should find it done.
+        self.effects.push(Effect::Survey(cwd));
         if self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Ready) {
             self.create_session(id, conn);
         }
@@ -79,8 +81,6 @@ impl State {
             (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
             chat.tokens = 0;
-            let root = chat.cwd.clone();
-            self.effects.push(Effect::Survey(root));
         }
         self.touch(id);
         self.emit(Show::Commands(id, Vec::new()));
