@@ -92,7 +92,7 @@ class _Run:
             nvim=setup.nvim,
             args=["--clean", "-n", "--cmd", f"set runtimepath^={setup.plugin} termguicolors", "README.md"],
             env={"AGENTCHAT_BENCH_BINARY": str(setup.binary)},
-            cwd=_project(setup.scratch),
+            cwd=project(setup.scratch),
             size=UI_SIZE,
             keep_screen=False,
         )
@@ -299,7 +299,7 @@ def _lua(client: str) -> tuple[str, str]:
     return str(HERE / f"{client}.lua"), str(HERE / "meter.lua")
 
 
-def _project(scratch: Path) -> Path:
+def project(scratch: Path) -> Path:
     """A small repository for the agent to work in."""
     project = scratch / "project"
     if not project.exists():

@@ -13,6 +13,8 @@ pub mod helper;
 pub mod logging;
 pub mod nvim;
 pub mod process;
+pub mod profiles;
+pub mod responses;
 pub mod store;
 pub mod terminal;
 pub mod tour;

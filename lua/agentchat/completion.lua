@@ -22,6 +22,14 @@ local kinds = vim.lsp.protocol.CompletionItemKind
 local open = {}
 local last_question = 0
 
+---@type table<integer, boolean> for the buffers in which Neovim's own completion is on: whether it shows by itself
+local own = {}
+
+--- Whether another plugin shows completions by itself.
+local function has_other_completion()
+  return package.loaded["blink.cmp"] ~= nil or package.loaded["cmp"] ~= nil or package.loaded["mini.completion"] ~= nil
+end
+
 ---@param range lsp.Range
 ---@param typed string what is there now; items pass the filters of whoever shows them because of it
 ---@param index integer
@@ -59,7 +67,8 @@ local function commands(chat, typed)
       items[#items + 1] = completion_item(range, typed, #items + 1, {
         label = "/" .. command.name,
         text = "/" .. command.name .. (command.hint and " " or ""),
-        kind = kinds.Function,
+        -- Not a function: to those, plugins add brackets.
+        kind = kinds.Keyword,
         detail = command.hint,
         doc = command.description,
       })
@@ -162,19 +171,30 @@ local function complete_mention(chat, row, before, query, start, reply, drop)
 end
 
 ---@param params lsp.CompletionParams
+---@return agentchat.Chat? chat nil if this is no prompt
+---@return string before the line before the cursor
+local function place(params)
+  local id = tonumber(params.textDocument.uri:match("prompt/(%d+)$"))
+  local chat = id and require("agentchat.chats").get(id)
+  if not chat or not chat.prompt or not api.nvim_buf_is_loaded(chat.prompt) then
+    return nil, ""
+  end
+  local row = params.position.line
+  local line = api.nvim_buf_get_lines(chat.prompt, row, row + 1, false)[1] or ""
+  return chat, line:sub(1, params.position.character)
+end
+
+---@param params lsp.CompletionParams
 ---@param reply fun(err: table?, result: lsp.CompletionList?)
 ---@param drop fun() in place of `reply`: nobody waits any more
 local function complete(params, reply, drop)
   local nothing = { isIncomplete = false, items = {} }
-  local id = tonumber(params.textDocument.uri:match("prompt/(%d+)$"))
-  local chat = id and require("agentchat.chats").get(id)
-  if not chat or not chat.prompt or not api.nvim_buf_is_loaded(chat.prompt) then
+  local chat, before = place(params)
+  if not chat then
     reply(nil, nothing)
     return
   end
   local row = params.position.line
-  local line = api.nvim_buf_get_lines(chat.prompt, row, row + 1, false)[1] or ""
-  local before = line:sub(1, params.position.character)
   local query, start = mentions.being_typed(before)
   if query then
     complete_mention(chat, row, before, query, start --[[@as integer]], reply, drop)
@@ -182,6 +202,22 @@ local function complete(params, reply, drop)
     reply(nil, commands(chat, before))
   else
     reply(nil, nothing)
+  end
+end
+
+--- Whether the answer to a question that is asked now is wanted when it comes. Neovim's own completion begins with every
+--- answer, also with an empty one and with one to a prompt that has been sent meanwhile, and keeps <C-p> and <C-n> for
+--- itself then. Others compare, and must be answered.
+---@param params lsp.CompletionParams
+---@return fun(result?: lsp.CompletionList): boolean
+local function interest(params)
+  local _, before = place(params)
+  return function(result)
+    local chat, now = place(params)
+    if not chat or own[chat.prompt] == nil or has_other_completion() then
+      return true
+    end
+    return result ~= nil and #result.items > 0 and now == before
   end
 end
 
@@ -230,11 +266,14 @@ local function server(dispatchers)
           notify_reply(id)
         end
       end)
+      local is_wanted = method == "textDocument/completion" and interest(params)
       local reply = vim.schedule_wrap(function(err, result)
         if notify_reply then
           notify_reply(id)
         end
-        callback(err, result)
+        if not is_wanted or is_wanted(result) then
+          callback(err, result)
+        end
       end)
       if handler then
         handler(params, reply, drop)
@@ -254,11 +293,6 @@ local function server(dispatchers)
     end,
     terminate = close,
   }
-end
-
---- Whether another plugin shows completions by itself.
-local function has_other_completion()
-  return package.loaded["blink.cmp"] ~= nil or package.loaded["cmp"] ~= nil or package.loaded["mini.completion"] ~= nil
 end
 
 --- 'omnifunc' for Neovim 0.10, whose own offers only what begins with what was typed, and cuts at spaces.
@@ -292,6 +326,7 @@ function M.omnifunc(findstart)
   return -2
 end
 
+--- Sets Neovim's own completion up. Another plugin may be loaded as late as insert mode, so this is decided anew each time.
 ---@param client_id integer
 ---@param buf integer
 local function enable(client_id, buf)
@@ -300,6 +335,13 @@ local function enable(client_id, buf)
     return
   end
   local auto = require("agentchat.config").get().completion.autotrigger and not has_other_completion()
+  if own[buf] == auto then
+    return
+  end
+  if own[buf] ~= nil then
+    vim.lsp.completion.enable(false, client_id, buf)
+  end
+  own[buf] = auto
   vim.lsp.completion.enable(true, client_id, buf, {
     autotrigger = auto,
     convert = function(item)
@@ -312,12 +354,40 @@ local function enable(client_id, buf)
   end
 end
 
---- Attaches the server to a prompt buffer.
+--- cmp-nvim-lsp looks for servers only when insert mode begins, and may have looked before this one was there.
+---@param buf integer
+local function look_again(buf)
+  local is_typing = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode:find("^i")
+  if is_typing and package.loaded["cmp_nvim_lsp"] then
+    pcall(api.nvim_exec_autocmds, "InsertEnter", { group = "cmp_nvim_lsp", modeline = false })
+  end
+end
+
+---@param client_id integer
+---@param buf integer
+local function ready(client_id, buf)
+  enable(client_id, buf)
+  -- Insert mode may be just about to begin.
+  vim.schedule(function()
+    look_again(buf)
+  end)
+end
+
+--- Attaches the server to a prompt buffer. Loading what Neovim needs for that takes some milliseconds, so this is not for
+--- the moment in which a chat opens; but completion plugins must find the server when insert mode begins.
 ---@param buf integer
 function M.attach(buf)
-  if not api.nvim_buf_is_loaded(buf) or #vim.lsp.get_clients({ name = NAME, bufnr = buf }) > 0 then
+  if not api.nvim_buf_is_loaded(buf) then
     return
   end
+  local attached = vim.lsp.get_clients({ name = NAME, bufnr = buf })[1]
+  if attached then
+    if attached.initialized then
+      enable(attached.id, buf)
+    end
+    return
+  end
+  own[buf] = nil
   local client_id = vim.lsp.start({
     name = NAME,
     cmd = server,
@@ -337,14 +407,14 @@ function M.attach(buf)
   end
   local client = vim.lsp.get_client_by_id(client_id)
   if client and client.initialized then
-    enable(client_id, buf)
+    ready(client_id, buf)
     return
   end
   api.nvim_create_autocmd("LspAttach", {
     buffer = buf,
     callback = function(args)
       if args.data.client_id == client_id then
-        enable(client_id, buf)
+        ready(client_id, buf)
         return true
       end
     end,

@@ -62,7 +62,7 @@ M.groups = {
   { "AgentChatPermissionTitle", "Title", "what a permission request is for" },
   { "AgentChatPermissionDanger", "DiagnosticError", "what is dangerous about it" },
   { "AgentChatPermissionKey", "Special", "the keys of a way to answer it" },
-  { "AgentChatPermissionHint", "NonText", "how to answer from where you are" },
+  { "AgentChatPermissionHint", "Comment", "how to answer from where you are" },
   { "AgentChatPermissionBorder", "DiagnosticWarn", "the border of a permission request" },
 }
 

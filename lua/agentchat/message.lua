@@ -17,7 +17,7 @@ local HISTORY_LIMIT = 50
 ---@param line string
 ---@param room integer columns
 ---@return string
-local function cut(line, room)
+function M.cut(line, room)
   if vim.fn.strdisplaywidth(line) <= room then
     return line
   end
@@ -40,10 +40,10 @@ local function fit(text)
   local room = vim.v.echospace
   local happened, advice = line:match("^(.-); (.*)$")
   if not happened or vim.fn.strdisplaywidth(happened) + LEAST <= room then
-    return cut(line, room)
+    return M.cut(line, room)
   end
   local left = math.max(LEAST, room - vim.fn.strdisplaywidth(advice) - 2)
-  return cut(cut(happened, left) .. "; " .. advice, room)
+  return M.cut(M.cut(happened, left) .. "; " .. advice, room)
 end
 
 --- Whether `vim.notify` is Neovim's own, which writes to the message area.

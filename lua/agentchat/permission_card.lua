@@ -118,37 +118,20 @@ function M.how(request, room)
   local allow, deny = mapped("<Plug>(agentchat-allow)"), mapped("<Plug>(agentchat-deny)")
   local enter = mapped("<Plug>(agentchat-permission)")
   local first = way_out()
-  local command = ":AgentChat "
   local texts
   if not allow and not deny and not enter then
-    texts = {
-      first .. command .. "allow · deny · permissions",
-      command .. "allow · deny · permissions",
-      command .. "allow · deny",
-      command .. "allow",
-    }
+    local command = ":AgentChat allow"
+    texts = { command .. " · deny · permissions", command .. " · deny", command }
   else
     local keys = {
-      (allow or command .. "allow") .. " allow",
-      (deny or command .. "deny") .. " deny",
-      (enter or command .. "permissions") .. " more",
+      allow and allow .. " allow" or ":AgentChat allow",
+      deny and deny .. " deny" or ":AgentChat deny",
+      enter and enter .. " more" or ":AgentChat permissions",
     }
-    if not allow then
-      keys[1] = command .. "allow"
-    end
-    if not deny then
-      keys[2] = command .. "deny"
-    end
-    if not enter then
-      keys[3] = command .. "permissions"
-    end
-    texts = {
-      first .. table.concat(keys, " · "),
-      table.concat(keys, " · "),
-      keys[1] .. " · " .. keys[2],
-      ("%s · %s"):format(allow or command .. "allow", deny or command .. "deny"),
-      allow or command .. "allow",
-    }
+    texts = { table.concat(keys, " · "), keys[1] .. " · " .. keys[2], keys[1] }
+  end
+  if first ~= "" then
+    texts = { first .. texts[1], first .. texts[2], texts[2], texts[3] }
   end
   for _, text in ipairs(texts) do
     if vim.fn.strdisplaywidth(text) <= room then

@@ -115,7 +115,10 @@ local function footer(width)
   if not is_inside() then
     return card_of.how(current.request, room)
   end
-  return current.prompt or require("agentchat.permission_options").summary(current.request.options or {}, room)
+  if current.prompt then
+    return require("agentchat.message").cut(current.prompt, room)
+  end
+  return require("agentchat.permission_options").summary(current.request.options or {}, room)
 end
 
 ---@param width integer
@@ -159,11 +162,13 @@ end
 
 ---@param target integer
 ---@param rows agentchat.CardRow[]
+---@return boolean changed whether its text is another
 local function fill(target, rows)
   local lines = vim.tbl_map(function(row)
     return row[1]
   end, rows)
-  if not vim.deep_equal(lines, api.nvim_buf_get_lines(target, 0, -1, true)) then
+  local changed = not vim.deep_equal(lines, api.nvim_buf_get_lines(target, 0, -1, true))
+  if changed then
     vim.bo[target].modifiable = true
     api.nvim_buf_set_lines(target, 0, -1, true, lines)
     vim.bo[target].modifiable = false
@@ -175,6 +180,7 @@ local function fill(target, rows)
       api.nvim_buf_set_extmark(target, ns, i - 1, 0, { end_col = row[3], hl_group = row[2] })
     end
   end
+  return changed
 end
 
 local function close_window()
@@ -235,13 +241,16 @@ local function draw()
   local rows, height = arrange(width, room)
   local config = configuration(width, height, row, room)
   local target = ensure_buffer()
-  fill(target, rows)
+  local changed = fill(target, rows)
   if not win then
     open_window(target, config)
-    draw_under_command_line()
+    changed = true
   elseif not vim.deep_equal(config, placed) or not require("agentchat.windows").is_float(win) then
     placed = config
     api.nvim_win_set_config(win, config)
+  end
+  if changed then
+    draw_under_command_line()
   end
 end
 
@@ -271,6 +280,14 @@ local function watch_drawing()
       return false
     end,
   })
+end
+
+--- A session file opens its first file in the window that it is sourced in.
+---@param path string
+---@return boolean
+local function is_session(path)
+  local ok, lines = pcall(vim.fn.readfile, path, "", 5)
+  return ok and vim.list_contains(lines, "let SessionLoad = 1")
 end
 
 local watching = false
@@ -308,6 +325,15 @@ local function watch()
       if tonumber(args.match) == win and not closing then
         win, placed = nil, nil
         vim.schedule(require("agentchat.permission").put_aside)
+      end
+    end,
+  })
+  api.nvim_create_autocmd("SourcePre", {
+    group = group,
+    callback = function(args)
+      if is_inside() and is_session(args.file) then
+        close_window()
+        require("agentchat.permission").put_aside()
       end
     end,
   })

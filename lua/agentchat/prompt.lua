@@ -5,6 +5,9 @@ local M = {}
 local api = vim.api
 local last_prompt = 0
 
+--- Milliseconds after which a new prompt gets its completion: the chat is drawn by then, and nobody types yet.
+local COMPLETION_DELAY = 30
+
 ---@param chat agentchat.Chat
 ---@return string
 function M.name(chat)
@@ -59,7 +62,12 @@ local function map_keys(buf)
     vim.keymap.set(modes, lhs, rhs, { buffer = buf, desc = desc, expr = expr, replace_keycodes = expr })
   end
   local call = "<Cmd>lua require('agentchat.prompt').%s<CR>"
-  map({ "n", "i" }, "<Plug>(agentchat-send)", call:format("send_current()"), "Send the prompt")
+  local send = call:format("send_current()")
+  map("n", "<Plug>(agentchat-send)", send, "Send the prompt")
+  map("i", "<Plug>(agentchat-send)", function()
+    -- Any other key ends completion, also one whose menu is not drawn yet. It would keep <C-p> and <C-n> for itself.
+    return (vim.fn.complete_info({ "mode" }).mode ~= "" and "<C-g>u" or "") .. send
+  end, "Send the prompt", true)
   map({ "n", "i" }, "<Plug>(agentchat-history-prev)", call:format("recall(-1)"), "The prompt before")
   map({ "n", "i" }, "<Plug>(agentchat-history-next)", call:format("recall(1)"), "The prompt after")
   map("i", "<Plug>(agentchat-paste-image)", "<Cmd>lua require('agentchat.paste').image()<CR>", "Paste an image")
@@ -88,15 +96,11 @@ local function own(chat, buf)
   on({ "InsertLeave", "BufLeave", "BufHidden", "CursorHold" }, function()
     require("agentchat.draft").save(chat)
   end)
-  -- Not when the chat is opened: what a language client needs is loaded when the first text is typed.
-  api.nvim_create_autocmd("InsertEnter", {
-    group = group,
-    buffer = buf,
-    once = true,
-    callback = function()
-      require("agentchat.completion").attach(buf)
-    end,
-  })
+  local function complete()
+    require("agentchat.completion").attach(buf)
+  end
+  vim.defer_fn(complete, COMPLETION_DELAY)
+  on("InsertEnter", complete)
   require("agentchat.paste").watch()
   on("BufUnload", function()
     require("agentchat.prompt_hint").forget(chat)

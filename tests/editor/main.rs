@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attention;
 mod bar;
 mod changes;
 mod changes_preview;
@@ -33,6 +34,8 @@ mod messages;
 mod moments;
 mod navigate;
 mod order;
+mod permission_float;
+mod permission_inline;
 mod permissions;
 mod prompting;
 mod prompts;
@@ -41,6 +44,7 @@ mod replay;
 mod scripted_agent;
 mod scrolling;
 mod snapshots;
+mod soak;
 mod start;
 mod terminals;
 mod tour;

@@ -11,17 +11,17 @@ use crate::support::scenario::{
 };
 use crate::support::{Editor, ScriptedAgent, Setup};
 
-const ASK: &str = "session/request_permission";
+pub(crate) const ASK: &str = "session/request_permission";
 /// Commands are refused for this long after the display changed.
 const TOO_NEW: Duration = Duration::from_millis(500);
 
 /// A turn that asks for this and then ends.
-fn asking(steps: impl IntoIterator<Item = Step>) -> Scenario {
+pub(crate) fn asking(steps: impl IntoIterator<Item = Step>) -> Scenario {
     Scenario::new().on_prompt(steps.into_iter().chain([chunk("went on"), end_turn()]))
 }
 
 #[track_caller]
-fn asked(scenario: &Scenario, setup: Setup) -> (ScriptedAgent, Editor) {
+pub(crate) fn asked(scenario: &Scenario, setup: Setup) -> (ScriptedAgent, Editor) {
     let (agent, editor) = chat::open(scenario, setup);
     editor.prompt("go");
     wait_float(&editor);
@@ -29,23 +29,23 @@ fn asked(scenario: &Scenario, setup: Setup) -> (ScriptedAgent, Editor) {
 }
 
 #[track_caller]
-fn float(editor: &Editor) -> Option<Window> {
+pub(crate) fn float(editor: &Editor) -> Option<Window> {
     window(editor, "agentchat_permission")
 }
 
 #[track_caller]
-fn wait_float(editor: &Editor) -> Window {
+pub(crate) fn wait_float(editor: &Editor) -> Window {
     editor.wait("the permission float", float)
 }
 
 #[track_caller]
-fn wait_no_float(editor: &Editor) {
+pub(crate) fn wait_no_float(editor: &Editor) {
     editor.wait_until("no permission float", |e| float(e).is_none());
 }
 
 /// What is in the float.
 #[track_caller]
-fn shown(editor: &Editor) -> String {
+pub(crate) fn shown(editor: &Editor) -> String {
     let code = "return table.concat(vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(...), 0, -1, true), '\\n')";
     let window = wait_float(editor);
     editor.lua(code, json!([window.id])).as_str().unwrap_or_default().to_owned()
@@ -53,29 +53,31 @@ fn shown(editor: &Editor) -> String {
 
 /// Waits until the float has shown this for so long that the user can have read it.
 #[track_caller]
-fn wait_readable(editor: &Editor, wanted: &str) {
+pub(crate) fn wait_readable(editor: &Editor, wanted: &str) {
     editor.wait_until(&format!("{wanted:?} in the float"), |e| float(e).is_some() && shown(e).contains(wanted));
     let seen = Instant::now();
     editor.wait_until("that it can be read", |_| seen.elapsed() > TOO_NEW);
 }
 
-/// So long as commands and keys are refused after the display changed, or after the float was entered.
-fn pause() {
-    std::thread::sleep(TOO_NEW + Duration::from_millis(50));
+/// Waits until keys and commands are not refused any more as too early.
+#[track_caller]
+pub(crate) fn wait_grace(editor: &Editor) {
+    let began = Instant::now();
+    editor.wait_until("that half a second is over", |_| began.elapsed() > TOO_NEW);
 }
 
 /// Goes to the float.
 #[track_caller]
-fn enter_float(editor: &Editor) {
+pub(crate) fn enter_float(editor: &Editor) {
     editor.command("AgentChat permissions");
     editor.wait_until("the float entered", |e| float(e).is_some_and(|window| window.current));
 }
 
-fn selected(option: &str) -> Json {
+pub(crate) fn selected(option: &str) -> Json {
     json!({ "outcome": { "outcome": "selected", "optionId": option } })
 }
 
-fn cancelled() -> Json {
+pub(crate) fn cancelled() -> Json {
     json!({ "outcome": { "outcome": "cancelled" } })
 }
 
@@ -340,7 +342,7 @@ fn closing_the_float_in_any_way_puts_the_request_aside_and_no_more() {
     again("a session file");
     assert!(agent.answers(ASK).is_empty());
     enter_float(&editor);
-    pause();
+    wait_grace(&editor);
     editor.input("y");
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
     wait_no_float(&editor);
@@ -358,7 +360,7 @@ fn the_keys_of_the_float_answer() {
         let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new());
         wait_readable(&editor, "Run it");
         enter_float(&editor);
-        pause();
+        wait_grace(&editor);
         editor.input(keys);
         assert_eq!(agent.wait_answer(ASK, 1)["result"], selected(option), "{keys}");
         wait_no_float(&editor);

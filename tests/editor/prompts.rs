@@ -292,6 +292,77 @@ fn a_trigger_character_shows_completions_by_itself() {
     }
 }
 
+/// What a completion plugin does that looks for language servers when insert mode begins, and only then.
+const LOOKS_ON_INSERT_ENTER: &str = "
+    package.loaded['cmp_nvim_lsp'] = true
+    found = {}
+    vim.api.nvim_create_autocmd('InsertEnter', {
+      group = vim.api.nvim_create_augroup('cmp_nvim_lsp', {}),
+      callback = function()
+        for _, client in ipairs(vim.lsp.get_clients({ bufnr = 0 })) do
+          if client.initialized and client.server_capabilities.completionProvider then
+            found[client.name] = true
+          end
+        end
+      end,
+    })";
+
+#[test]
+fn a_plugin_that_looks_for_servers_when_insert_mode_begins_finds_it_the_first_time() {
+    let (editor, _agent) = chat_with(&takes(true, true));
+    editor.lua(LOOKS_ON_INSERT_ENTER, json!([]));
+    wait_for_server(&editor);
+    editor.input("i");
+    editor.wait_until("the plugin knows the server", |e| e.lua("return found.agentchat == true", json!([])) == true);
+}
+
+#[test]
+fn a_plugin_finds_the_server_also_when_insert_mode_begins_before_it_is_there() {
+    let (editor, _agent) = chat_with(&takes(true, true));
+    editor.lua(LOOKS_ON_INSERT_ENTER, json!([]));
+    // One piece of input: nothing that is scheduled comes between.
+    editor.input(":AgentChat new<CR>i");
+    editor.wait_until("the plugin knows the server", |e| e.lua("return found.agentchat == true", json!([])) == true);
+}
+
+#[test]
+fn a_completion_plugin_that_is_loaded_late_is_not_disturbed_by_neovims_own() {
+    let (editor, _agent) = chat_with(&takes(true, true));
+    wait_for_server(&editor);
+    editor.input("i@");
+    editor.wait_until("typed", |e| prompt_text(e) == "@");
+    editor.input("<Esc>");
+    editor.lua("package.loaded['blink.cmp'] = {}", json!([]));
+    editor.input("S@");
+    editor.wait_until("typed", |e| prompt_text(e) == "@");
+    // Whatever was asked of the helper for this `@` is answered before a later question.
+    let answered = "vim.lsp.buf_request(0, 'textDocument/completion', vim.lsp.util.make_position_params(0, 'utf-8'), function(_, r)
+          asked = #r.items
+        end)";
+    editor.lua(answered, json!([]));
+    editor.wait_until("the server answered", |e| e.lua("return asked or 0", json!([])) != 0);
+    assert_eq!(pum(&editor), [""; 0]);
+    assert_eq!(editor.lua("return vim.fn.pumvisible()", json!([])), 0);
+}
+
+#[test]
+fn commands_are_offered_as_something_that_takes_no_brackets() {
+    let commands = json!([{ "name": "plan", "description": "Makes a plan" }]);
+    let early = update(json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands }));
+    let (editor, _agent) = chat_with(&takes(true, true).on_new_session([early, new_session()]));
+    editor.input("i/");
+    wait_for_server(&editor);
+    let ask = "vim.lsp.buf_request(0, 'textDocument/completion', vim.lsp.util.make_position_params(0, 'utf-8'),
+          function(_, result) item = result.items[1] end)";
+    editor.wait_until("the server answered", |e| {
+        e.lua(ask, json!([]));
+        e.lua("return item ~= nil", json!([])) == true
+    });
+    let functions = "local kinds = vim.lsp.protocol.CompletionItemKind
+        return item.kind == kinds.Function or item.kind == kinds.Method";
+    assert_eq!(editor.lua(functions, json!([])), false);
+}
+
 #[test]
 fn no_key_waits_for_a_helper_that_is_stopped_and_then_it_answers() {
     let (editor, _agent) = chat_with(&takes(true, true));
