@@ -5,7 +5,7 @@
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
 	@echo 'make test                       run every test (ARGS=… goes to cargo test)'
-	@echo 'make test-long                   the property tests of changes and merges with 100,000 cases each'
+	@echo 'make test-long                   the property tests of changes and merges: 100,000 cases each, 5,000 in Neovim'
 	@echo 'make test-nvim VERSION=0.12.4   the same with that Neovim (0.10.4, 0.11.4, 0.12.4)'
 	@echo 'make test-agents                drive the real agents (installs about 1 GB from npm)'
 	@echo 'make lint                       formatting, clippy, licences, help tags'
@@ -23,6 +23,7 @@ test:
 
 test-long:
 	@PROPTEST_CASES=100000 cargo test --release --lib changes::
+	@EDITOR_CASES=5000 scripts/test --test editor changes_random
 
 test-nvim:
 	@test -n '$(VERSION)' || { echo 'say which: make test-nvim VERSION=0.10.4' >&2; exit 1; }

@@ -107,12 +107,14 @@ impl Default for Limits {
 impl Index {
     /// Lists the files below `root` and keeps the bytes of those that are not in `old` as they are now. `is_late`
     /// tells of which files what is there now is not wanted: then what `old` knows is what was there before. Of those that
-    /// it does not know, `was_there` tells whether there was something.
+    /// it does not know, `was_there` tells whether there was something; of those that are not listed any more, `is_lost` whether
+    /// they were, too.
     pub fn take(
         root: &Path,
         old: &Self,
         is_late: impl Fn(&Path, &Stamp) -> bool,
         was_there: impl Fn(&Metadata) -> bool,
+        is_lost: impl Fn(&Path) -> bool,
         limits: Limits,
         mut keep: impl FnMut(&Path, Stamp) -> Option<Blob>,
     ) -> Self {
@@ -139,6 +141,11 @@ impl Index {
                 }
             };
             index.files.insert(path, file);
+        }
+        for (path, file) in &old.files {
+            if path.starts_with(root) && !index.files.contains_key(path) && is_lost(path) {
+                index.files.insert(Arc::clone(path), file.clone());
+            }
         }
         index
     }
@@ -245,7 +252,8 @@ mod tests {
         }
         fs::write(root.join(".gitignore"), "*.log\n")?;
         let limits = Limits { file_bytes: 4, ..Limits::default() };
-        let first = Index::take(root, &Index::default(), |_, _| false, |_| true, limits, keeping(&mut packs));
+        let first =
+            Index::take(root, &Index::default(), |_, _| false, |_| true, |_| false, limits, keeping(&mut packs));
         assert!(first.is_complete());
         let bytes = |index: &Index, path: &str| {
             let blob = index.get(&root.join(path))?.bytes.as_ref()?.read().ok()?;
@@ -269,6 +277,7 @@ mod tests {
             &first,
             |_, _| false,
             |_| true,
+            |_| false,
             limits,
             |path, _| {
                 seen.push(path.to_owned());
@@ -279,14 +288,18 @@ mod tests {
         assert!(second.get(&root.join("sub/b")).is_none());
 
         // What changed after the turn had begun is known as it was before.
-        let late = Index::take(root, &first, |_, _| true, |_| true, limits, keeping(&mut packs));
+        let late = Index::take(root, &first, |_, _| true, |_| true, |_| false, limits, keeping(&mut packs));
         assert_eq!(bytes(&late, "a").as_deref(), Some("1"));
         assert!(late.get(&root.join("new")).is_none());
+        assert!(late.get(&root.join("sub/b")).is_none());
+        let lost = |path: &Path| path.ends_with("sub/b");
+        let late = Index::take(root, &first, |_, _| true, |_| true, lost, limits, keeping(&mut packs));
+        assert_eq!(bytes(&late, "sub/b").as_deref(), Some("2"), "deleted after the turn had begun");
 
         // Without an index from before the turn only that it was there is known, of a file that was.
-        let late = Index::take(root, &Index::default(), |_, _| true, |_| true, limits, keeping(&mut packs));
+        let late = Index::take(root, &Index::default(), |_, _| true, |_| true, |_| false, limits, keeping(&mut packs));
         assert!(late.get(&root.join("a")).is_some_and(|file| file.bytes.is_none()));
-        let late = Index::take(root, &Index::default(), |_, _| true, |_| false, limits, keeping(&mut packs));
+        let late = Index::take(root, &Index::default(), |_, _| true, |_| false, |_| false, limits, keeping(&mut packs));
         assert!(late.get(&root.join("a")).is_none());
         Ok(())
     }
@@ -298,7 +311,8 @@ mod tests {
             fs::write(folder.path().join(name), "")?;
         }
         let limits = Limits { files: 2, ..Limits::default() };
-        let index = Index::take(folder.path(), &Index::default(), |_, _| false, |_| true, limits, |_, _| None);
+        let index =
+            Index::take(folder.path(), &Index::default(), |_, _| false, |_| true, |_| false, limits, |_, _| None);
         assert!(!index.is_complete());
         assert_eq!(index.files.len(), 2);
         assert_eq!(index.changed(folder.path(), limits), [""; 0].map(PathBuf::from));

@@ -203,6 +203,12 @@ impl Files {
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
+        match self.take_in_same(&job, &path, content).await {
+            Ok(true) => return FileOutcome::Written,
+            Ok(false) => {}
+            // Whatever it is, the write will meet it, too.
+            Err(trouble) => tracing::debug!(%trouble, ?path, "what is on disk already is not in its buffer"),
+        }
         self.keep_before(&job, &path).await;
         let deadline = Instant::now() + PATIENCE;
         let result = match self.stat_to_write(&path, deadline).await {

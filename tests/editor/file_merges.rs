@@ -477,3 +477,56 @@ fn what_a_formatter_makes_of_a_write_is_pending_with_it() {
     assert_eq!(on_disk(&editor, "a.txt"), "  one\n  two\n");
     assert_eq!(hunks(&editor, "a.txt"), json!([[0, "aa", "one"]]));
 }
+
+#[test]
+fn five_changes_in_a_dos_file_are_five_hunks_and_rejecting_them_gives_back_the_bytes() {
+    let old = (1..=20).fold(String::new(), |text, number| text + &format!("line {number}\r\n"));
+    let mut new = old.replace("\r\n", "\n").replace("line 1\n", "").replace("line 5\n", "LINE 5\n");
+    new = new.replace("line 9\n", "line 9\nadded\n").replace("line 13\n", "13\n").replace("line 20\n", "line 20\nlast");
+    let steps = [
+        read_file("a.txt"),
+        write_file("a.txt", &old.replace("line 5\r", "five").replace('\r', "")),
+        gate("one"),
+        write_file("a.txt", &new),
+        gate("five"),
+    ];
+    let (agent, editor) = at_work(&old, steps);
+    written(&agent, 1);
+    assert_eq!(hunks(&editor, "a.txt"), json!([[4, "a", "line 5"]]), "one line, whatever its end");
+    assert_eq!(on_disk(&editor, "a.txt"), old.replace("line 5", "five"));
+    agent.open_gate("one");
+    written(&agent, 2);
+    assert_eq!(hunks(&editor, "a.txt").as_array().map(Vec::len), Some(5));
+    editor.command("AgentChat reject file");
+    editor.wait_until("the old bytes", |e| on_disk(e, "a.txt") == old);
+    assert_eq!(hunks(&editor, "a.txt"), json!([]));
+}
+
+#[test]
+fn names_like_those_of_windows_can_be_rejected_and_identical_text_is_no_hunk() {
+    const NAME: &str = r"C:\folder\a.txt";
+    let setup = Setup::new().file(NAME, "one\ntwo\n").file("same.txt", "same\n").arg("same.txt");
+    let steps = [write_file(NAME, "one\nTWO\n"), write_file("same.txt", "same\n"), gate("end")];
+    let (agent, editor) = at_work_with(setup, steps);
+    written(&agent, 2);
+    assert_eq!(hunks(&editor, "same.txt"), json!([]));
+    assert_eq!(hunks(&editor, NAME), json!([[1, "a", "two"]]));
+    editor.command("AgentChat reject all");
+    editor.wait_until("the old text", |e| on_disk(e, NAME) == "one\ntwo\n");
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_a_textlock() {
+    let init = "vim.keymap.set('n', '<F5>', function() vim.fn.getcharstr() return '' end, { expr = true })";
+    let steps = [gate("locked"), write_file("a.txt", NEW).without_waiting(), read_file("b.txt"), gate("end")];
+    let setup = Setup::new().file("a.txt", OLD).file("b.txt", "b").arg("a.txt").init(init);
+    let (agent, editor) = at_work_with(setup, steps);
+    editor.input("<F5>");
+    agent.open_gate("locked");
+    content(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), OLD);
+    editor.input("x");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), NEW);
+    assert_eq!(lines_of(&editor, "a.txt")[4], "FIVE");
+}
