@@ -9,6 +9,8 @@ use super::{Author, Hunk};
 
 /// A diff that takes longer is cut coarser. Nobody waits for it but the agent.
 const DEADLINE: Duration = Duration::from_millis(200);
+/// Lines of both texts up to which a diff takes as long as it takes.
+const ALWAYS_EXACT: usize = 2_000;
 
 /// Rows that differ: `old` of the one text became `new` of the other. One of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +25,8 @@ pub struct Change {
 pub fn changes<S: AsRef<str>, T: AsRef<str>>(old: &[S], new: &[T]) -> Vec<Change> {
     let old: Vec<&str> = old.iter().map(AsRef::as_ref).collect();
     let new: Vec<&str> = new.iter().map(AsRef::as_ref).collect();
-    let deadline = Some(Instant::now() + DEADLINE);
+    // A short one is always the same, also where the machine is busy with something else: both sides of a merge rely on it.
+    let deadline = (old.len() + new.len() > ALWAYS_EXACT).then(|| Instant::now() + DEADLINE);
     joined(&capture_diff_slices_deadline(Algorithm::Patience, &old, &new, deadline))
 }
 

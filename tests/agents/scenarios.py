@@ -314,6 +314,8 @@ def tidy(chat: Chat) -> None:
     chat.nvim.command("silent AgentChat accept all")
     chat.box.reset_project()
     chat.forget(chat.box.source)
+    # What changes in the moment in which a turn begins may be the agent's doing as well.
+    chat.wait(lambda: time.time() - chat.box.source.stat().st_ctime > 0.1, "the project to be older than a turn", 5)
     chat.nvim.command("messages clear")
 
 

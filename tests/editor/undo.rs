@@ -249,7 +249,11 @@ fn stashes_and_submodules_stay_what_they_are_and_their_files_come_back() {
     let before = sh(state);
     // What git does is not the agent's: it is over before the agent's command.
     agent.wait_gate("ready");
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    let index = editor.project().join(".git/index");
+    editor.wait_until("git to be long done", |_| {
+        let written = std::fs::metadata(&index).unwrap().modified().unwrap();
+        written.elapsed().is_ok_and(|age| age.as_millis() > 2_500)
+    });
     agent.open_gate("ready");
     changed_files(&editor, 3);
     undo(&editor, "", "restored: a.txt, named\\C:\\x.txt, sub/s.txt");
