@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from answers import Answers
 from measure import Figures
 
 REFERENCE = "reference"
@@ -50,8 +49,8 @@ class Promise:
         return self.value <= self.limit
 
 
-def promises(results: Results, answers: Answers | None = None) -> list[Promise]:
-    """Those that the scenarios in `results`, and `answers`, can judge. Values are medians over the runs."""
+def promises(results: Results) -> list[Promise]:
+    """Those that the scenarios in `results` can judge. Values are medians over the runs."""
     judged: list[Promise] = []
 
     def middle(scenario: str, client: str, of: Callable[[Figures], float]) -> float | None:
@@ -81,9 +80,6 @@ def promises(results: Results, answers: Answers | None = None) -> list[Promise]:
         key = middle(scenario, PLUGIN, lambda run: run.key_max)
         if key is not None:
             judged.append(Promise(f"{scenario}: worst key press in ms", key, 20.0))
-    if answers:
-        text = f"key to answer on the agent's stdin while it talks: worst of {len(answers.delays)} in ms"
-        judged.append(Promise(text, max(answers.delays), 50.0))
     return judged
 
 

@@ -31,8 +31,11 @@ local plugs = {
   ["agentchat-review"] = "require('agentchat').review()",
   ["agentchat-take-back"] = "require('agentchat.prompt').take_back_current()",
 }
+-- A request is answered without leaving what one is doing.
+local anywhere = { ["agentchat-allow"] = true, ["agentchat-deny"] = true }
 for name, call in pairs(plugs) do
-  vim.keymap.set("n", "<Plug>(" .. name .. ")", "<Cmd>lua " .. call .. "<CR>")
+  local modes = anywhere[name] and { "n", "x", "i", "t" } or "n"
+  vim.keymap.set(modes, "<Plug>(" .. name .. ")", "<Cmd>lua " .. call .. "<CR>")
 end
 
 for _, verb in ipairs({ "accept", "reject" }) do
@@ -71,6 +74,14 @@ vim.api.nvim_create_autocmd("SessionLoadPost", {
         require("agentchat.restore").session()
         return
       end
+    end
+  end,
+})
+vim.api.nvim_create_autocmd("SessionWritePost", {
+  group = group,
+  callback = function()
+    if package.loaded["agentchat.chats"] then
+      require("agentchat.session_file").written()
     end
   end,
 })

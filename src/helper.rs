@@ -1,5 +1,7 @@
 //! The helper's owner task: it feeds events to the core, carries out the effects, and sends frames.
 
+mod keeping;
+mod records;
 mod settings;
 mod world;
 
@@ -20,22 +22,24 @@ use crate::checkpoint::Checkpoints;
 use crate::core::effect::{Effect, GatherJob, LookJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::follow::Look;
-use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
+use crate::core::ids::{ChatId, ConnId, Millis, OpenId, TerminalId};
 use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
+use crate::files::heads::Heads;
 use crate::files::watch::Watch;
 use crate::nvim::channel::{self, Nvim};
 use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
-use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
+use crate::nvim::incoming::{Export, FromLua, Hello, Incoming, array};
 use crate::nvim::places;
 use crate::nvim::terminals::{TerminalNews, Terminals};
 use crate::store;
 use crate::view::{export, inspect};
+use records::Records;
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
@@ -117,8 +121,10 @@ struct Owner {
     files: Files,
     checkpoints: Checkpoints,
     watch: Watch,
+    heads: Heads,
     /// What outlives the helper; `None` if Lua did not say where.
     store: Option<store::Handle>,
+    records: Records,
     finder: Finder,
     terminals: Terminals,
     start: Instant,
@@ -138,7 +144,7 @@ struct Owner {
 /// What a task of ours brings back.
 enum Finished {
     Frame(Result<Value, hand::HandError>),
-    Work(Event),
+    Work(Box<Event>),
     Told(MessageLevel, String),
 }
 
@@ -152,7 +158,9 @@ impl Owner {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
             watch: Watch::default(),
+            heads: Heads::default(),
             store: None,
+            records: Records::default(),
             finder: Finder::default(),
             terminals: Terminals::new(news),
             nvim,
@@ -184,13 +192,16 @@ impl Owner {
         loop {
             // Here, and not when nothing else is to be done: an agent that never stops talking must not delay them.
             self.run_timers();
+            if self.records.due().is_some_and(|due| due <= self.now()) {
+                self.keep_records(false);
+            }
             let due = self.frames.due();
             if due.is_some_and(|due| due <= self.now()) {
                 self.send_frame();
             }
             let next_timer = self.timers.iter().map(|(key, at)| (*at, *key)).min();
             let frame_due = self.frames.due();
-            let wake = [next_timer.map(|(at, _)| at), frame_due].into_iter().flatten().min();
+            let wake = [next_timer.map(|(at, _)| at), frame_due, self.records.due()].into_iter().flatten().min();
             let wake_at = wake.map(|at| self.instant(at));
             tokio::select! {
                 biased;
@@ -200,7 +211,7 @@ impl Owner {
                 },
                 Some(finished) = self.finished.recv() => match finished {
                     Finished::Frame(result) => self.frame_answered(result),
-                    Finished::Work(event) => self.happen(event),
+                    Finished::Work(event) => self.happen(*event),
                     Finished::Told(level, text) => self.frames.tell(level, text),
                 },
                 Some(news) = self.from_terminals.recv() => self.terminal_news(&news),
@@ -230,16 +241,21 @@ impl Owner {
     fn lua(&mut self, message: FromLua) {
         match message {
             FromLua::Hello(hello) => self.hello(hello),
-            FromLua::Action(UserAction::Open { chat, agent, cwd }) => {
+            FromLua::Action(UserAction::Open { chat, agent, cwd, known }) => {
                 self.frames.open(chat, cwd.clone());
-                self.happen(Event::User(UserAction::Open { chat, agent, cwd }));
+                self.happen(Event::User(UserAction::Open { chat, agent, cwd, known }));
                 // Those of an earlier helper can still be undone.
                 let turns = self.checkpoints.last_turn(chat);
                 if turns > 0 {
                     self.happen(Event::TurnsBefore(chat, turns));
                 }
             }
-            FromLua::Action(action) => self.happen(Event::User(action)),
+            FromLua::Action(action) => {
+                if matches!(action, UserAction::Close(_)) {
+                    self.keep_records(true);
+                }
+                self.happen(Event::User(action));
+            }
             FromLua::Resync(chat) => self.frames.resync(chat),
             FromLua::View(chat, rows) => self.frames.see(chat, rows),
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
@@ -255,6 +271,8 @@ impl Owner {
             FromLua::OfferRejected(path) => drop(tokio::spawn(self.files.clone().take_offer_back(path))),
             FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
+            FromLua::MirrorGone(buf) => self.files.mirror_gone(buf),
+            FromLua::ChangesPending(path, is_pending) => self.changes_pending(path, is_pending),
         }
     }
 
@@ -268,6 +286,10 @@ impl Owner {
 
     /// Writes a transcript to a file and tells the user how it went.
     fn export(&mut self, chat: ChatId, wanted: Export) {
+        if wanted.path.extension().is_some_and(|extension| extension == "jsonl") {
+            self.export_lines(chat, wanted);
+            return;
+        }
         let Some(core) = &self.core else { return };
         let (Some(transcript), Some(cwd)) = (core.transcript(chat), core.cwd(chat)) else { return };
         let text = export::markdown(&wanted.title, transcript, cwd);
@@ -292,7 +314,9 @@ impl Owner {
                 self.open_store(state);
             }
             self.serve_watch();
+            self.serve_heads();
             self.files.set_save_dirty(settings.save_dirty);
+            self.terminals.set_environment(settings.terminal_env.clone());
             self.settings = settings;
             self.core = Some(State::new(config));
         }
@@ -308,19 +332,6 @@ impl Owner {
                 tracing::error!(%error, "the handshake failed in Lua");
             }
         });
-    }
-
-    /// Opens the store, and tells the user if something is wrong with it.
-    fn open_store(&mut self, state: &Path) {
-        let store = store::Handle::new(state.join(store::FILE_NAME));
-        let (finish, opened) = (self.finish.clone(), store.clone());
-        tokio::spawn(async move {
-            if let Some(notice) = opened.notice().await {
-                // The owner is gone only when the helper ends.
-                let _ = finish.send(Finished::Told(MessageLevel::Warn, notice));
-            }
-        });
-        self.store = Some(store);
     }
 
     /// Lets something happen, and does what the core wants done about it.
@@ -380,12 +391,24 @@ impl Owner {
             Effect::StartTerminal(job) => {
                 let (request, terminal) = (job.request, job.terminal);
                 let started = self.terminals.start(&job);
-                self.frames.set_terminals(started.is_ok());
+                self.frames.set_terminals(true);
                 self.work_done(Event::TerminalStarted(request, terminal, started));
             }
             Effect::ReadTerminal(request, terminal) => {
                 let (text, truncated) = self.terminals.text(terminal);
                 self.work_done(Event::TerminalRead(request, terminal, text, truncated));
+            }
+            Effect::ShowTerminal(shown) => {
+                self.terminals.show(shown);
+                self.frames.set_terminals(true);
+            }
+            Effect::FeedTerminal(terminal, output) => {
+                self.terminals.feed(terminal, &output);
+                self.frames.set_terminals(true);
+            }
+            Effect::EndTerminal(terminal, exit) => {
+                self.terminals.end_as(terminal, exit);
+                self.frames.set_terminals(true);
             }
             Effect::KillTerminal(terminal) => self.terminals.kill(terminal),
             Effect::ReleaseTerminal(terminal) => {
@@ -408,17 +431,24 @@ impl Owner {
                 self.timers.remove(&key);
             }
             Effect::Transcript(chat, change) => {
+                let now = self.now();
                 if let Some(transcript) = self.core.as_ref().and_then(|core| core.transcript(chat)) {
+                    self.records.note(chat, change, now);
                     self.frames.note(chat, change, transcript);
                 }
             }
+            Effect::Keep(..) | Effect::Recall(..) | Effect::ForgetKept { .. } | Effect::Listed { .. } => {
+                self.carry_out_in_store(effect);
+            }
             Effect::Show(show) => {
+                self.note_shown(&show);
                 let core = self.core.as_ref();
                 self.frames.show(show, |chat| core.and_then(|core| core.transcript(chat)));
             }
             Effect::ForgetSession(conn, session) => self.files.forget_session(conn, session),
             Effect::Forget(chat) => {
                 self.frames.forget(chat);
+                self.records.end(chat);
                 self.checkpoints.forget(chat);
             }
         }
@@ -428,7 +458,7 @@ impl Owner {
     /// that asked for it.
     fn work_done(&self, event: Event) {
         // The receiver is ours.
-        let _ = self.finish.send(Finished::Work(event));
+        let _ = self.finish.send(Finished::Work(Box::new(event)));
     }
 
     fn terminal_news(&mut self, news: &TerminalNews) {
@@ -450,7 +480,7 @@ impl Owner {
             Err(problem) => Event::Gone(conn, Departure::NotStarted(problem)),
         };
         // The receiver is ours.
-        let _ = self.finish.send(Finished::Work(event));
+        let _ = self.finish.send(Finished::Work(Box::new(event)));
     }
 
     /// Serves a file request in a task of its own. Should that panic, the request is answered all the same.
@@ -460,7 +490,7 @@ impl Owner {
         tokio::spawn(async move {
             let outcome = work.await.unwrap_or_else(|_| FileOutcome::Failed("Internal error of the editor".to_owned()));
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::FileDone(request, outcome)));
+            let _ = finish.send(Finished::Work(Box::new(Event::FileDone(request, outcome))));
         });
     }
 
@@ -475,7 +505,7 @@ impl Owner {
                 vec![Found::Failed("it could not be read, see `:AgentChat log`".to_owned()); count]
             });
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
+            let _ = finish.send(Finished::Work(Box::new(Event::Gathered(chat, prompt, found))));
         });
     }
 
@@ -490,7 +520,7 @@ impl Owner {
                 visits.into_iter().map(|visit| (visit, Look::NoText)).collect()
             });
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::Looked(chat, looks)));
+            let _ = finish.send(Finished::Work(Box::new(Event::Looked(chat, looks))));
         });
     }
 
@@ -519,11 +549,14 @@ impl Owner {
     }
 
     fn send_frame(&mut self) {
-        let painted = self.terminals.take();
-        self.frames.add_terminals(painted.items);
-        self.frames.set_terminals(!painted.is_complete);
-        for (terminal, tail) in painted.tails {
-            self.happen(Event::TerminalTail(terminal, tail.into()));
+        // What is sent again is not to be followed by what comes after it before it was taken.
+        if !self.frames.repeats() {
+            let painted = self.terminals.take();
+            self.frames.add_terminals(painted.items, painted.has_backlog);
+            self.frames.set_terminals(!painted.is_complete);
+            for (chat, name, tail) in painted.tails {
+                self.happen(Event::TerminalTail(chat, name, tail));
+            }
         }
         let Some(core) = &self.core else { return };
         let now = self.now();
@@ -540,7 +573,12 @@ impl Owner {
     fn frame_answered(&mut self, result: Result<Value, hand::HandError>) {
         let now = self.now();
         match result {
-            Ok(answer) => self.frames.acknowledged(&answer, now),
+            Ok(answer) => {
+                self.frames.acknowledged(&answer, now);
+                let refused: Vec<TerminalId> =
+                    array(&answer, "refused").iter().filter_map(Value::as_u64).map(TerminalId).collect();
+                self.terminals.taken(&refused);
+            }
             Err(error) => {
                 tracing::error!(%error, "a frame failed");
                 if self.frames.failed(now) {
@@ -554,6 +592,7 @@ impl Owner {
     /// Ends every agent; nobody stays without an answer.
     async fn shut_down(&mut self) {
         self.happen(Event::User(UserAction::Shutdown));
+        self.keep_records(true);
         self.terminals.end();
         let connections = std::mem::take(&mut self.connections);
         self.from_agents.close();

@@ -5,6 +5,7 @@
 pub mod acp;
 pub mod agents;
 pub mod changes;
+mod chat;
 pub mod checkpoint;
 pub mod cli;
 pub mod core;

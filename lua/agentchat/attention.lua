@@ -46,8 +46,8 @@ end
 ---@param level "info"|"warn"
 ---@param text string
 local function tell(level, text)
-  -- A title of an agent is hostile until shown otherwise.
-  text = text:gsub("%c", " ")
+  -- A title of an agent is hostile until shown otherwise. Some terminals take C1 characters for control ones, too.
+  text = text:gsub("%c", " "):gsub("\194[\128-\159]", " ")
   require("agentchat.message").show(level, text)
   local sequence = sequences[require("agentchat.config").get().notify.terminal]
   if not sequence then

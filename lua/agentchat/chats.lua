@@ -5,6 +5,9 @@
 ---@field agent? string the agent asked for; nil is the default one
 ---@field cwd string
 ---@field opened boolean whether the helper was told
+---@field known? { session: string, key?: integer, title?: string, fork?: boolean } the session that it is to have
+---@field reopened? boolean whether it was opened with a session from before
+---@field last_session? { agent: string, session: string, title?: string } that it had last, if anything was said in it
 ---@field tab integer the tab page it was last shown in
 ---@field transcript? integer buffer
 ---@field prompt? integer buffer

@@ -258,6 +258,9 @@ M.subcommands = {
   terminals = {
     takes = "argument",
     bang = true,
+    complete = function()
+      return require("agentchat.terminals").numbers()
+    end,
     run = function(args, opts)
       local terminals = require("agentchat.terminals")
       if opts.bang then
@@ -265,8 +268,38 @@ M.subcommands = {
       elseif args == "" then
         terminals.list()
       else
-        terminals.open("terminal-" .. args)
+        terminals.open_number(args)
       end
+    end,
+  },
+  sessions = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.sessions").pick()
+    end,
+  },
+  resume = {
+    takes = "argument",
+    complete = function()
+      return require("agentchat.sessions").ids()
+    end,
+    run = function(args)
+      require("agentchat.sessions").resume(given(args))
+    end,
+  },
+  fork = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.sessions").fork()
+    end,
+  },
+  delete = {
+    takes = "argument",
+    complete = function()
+      return require("agentchat.sessions").ids()
+    end,
+    run = function(args)
+      require("agentchat.sessions").delete(given(args))
     end,
   },
   restart = {

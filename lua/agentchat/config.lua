@@ -19,7 +19,8 @@
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field permission? { style?: "float"|"inline" }
 ---@field notify? { request?: boolean, turn_end?: boolean, terminal?: "none"|"bell"|"osc9"|"osc777" }
----@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field changes? { preview?: boolean, hint?: boolean, tell_rejections?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field terminal? { env?: table<string, string|false> }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -35,7 +36,8 @@
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field permission { style: "float"|"inline" }
 ---@field notify { request: boolean, turn_end: boolean, terminal: "none"|"bell"|"osc9"|"osc777" }
----@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field changes { preview: boolean, hint: boolean, tell_rejections: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field terminal { env: table<string, string|false> }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -199,6 +201,12 @@ M.schema = {
     doc = "Whether the first change in view says how to decide.",
   },
   {
+    key = "changes.tell_rejections",
+    type = "boolean",
+    default = true,
+    doc = "Whether the agent hears with the next prompt which of its changes were rejected.",
+  },
+  {
     key = "changes.auto_accept",
     type = "table",
     default = {},
@@ -206,6 +214,20 @@ M.schema = {
       return require("agentchat.changes.auto_accept").check(rules)
     end,
     doc = "Changes that need no decision.",
+  },
+  {
+    key = "terminal.env",
+    type = "table",
+    default = {},
+    check = function(env)
+      for name, value in pairs(env) do
+        local is_value = type(value) == "string" or type(value) == "number" or value == false
+        if type(name) ~= "string" or not is_value then
+          return ("must map names to strings, or to false; `%s` does not"):format(name)
+        end
+      end
+    end,
+    doc = "Environment variables of commands in terminals; `false` removes one.",
   },
   {
     key = "layout.width",
@@ -315,6 +337,21 @@ local function put(config, key, value)
   end
 end
 
+--- The style of permission requests may stand among their rules, where one looks for it.
+---@param user table
+---@return table
+local function with_own_style(user)
+  local rules = user.permissions
+  if type(rules) ~= "table" or rules.style == nil then
+    return user
+  end
+  local copy, list = vim.tbl_extend("force", {}, user), vim.tbl_extend("force", {}, rules)
+  list.style = nil
+  copy.permissions = next(list) ~= nil and list or nil
+  copy.permission = user.permission or { style = rules.style }
+  return copy
+end
+
 --- Every key that the user gave, with its full name, one section deep.
 ---@param user table
 ---@param errors string[]
@@ -336,7 +373,7 @@ local function flatten(user, errors)
       errors[#errors + 1] = ("unknown option `%s`"):format(key)
     end
   end
-  for key, value in pairs(user) do
+  for key, value in pairs(with_own_style(user)) do
     key = tostring(key)
     if sections[key] and type(value) == "table" then
       for name, inner in pairs(value) do
@@ -446,6 +483,10 @@ function M.for_helper()
     end
     agents[name] = { command = spec.command, env = env, cwd = spec.cwd }
   end
+  local terminal_env = vim.empty_dict()
+  for name, value in pairs(config.terminal.env) do
+    terminal_env[name] = type(value) == "number" and tostring(value) or value
+  end
   return {
     agents = agents,
     default_agent = config.default_agent,
@@ -454,6 +495,8 @@ function M.for_helper()
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
+    tell_rejections = config.changes.tell_rejections,
+    terminal = { env = terminal_env },
     follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }
 end

@@ -210,35 +210,57 @@ local function unencodable(buf, edits)
 end
 
 ---@type fun()?
-local under_modifiers
+local in_step
 
---- Runs what `with_modifiers` was given; reached through an Ex command, which is the only way to have modifiers.
-function M.run_under_modifiers()
-  if under_modifiers then
-    under_modifiers()
+--- Runs what `as_undo_step` was given; reached through an Ex command, which is the only way to have modifiers.
+function M.run_in_step()
+  if in_step then
+    in_step()
   end
 end
 
----@param modifiers string
+--- Ends the undo step that is being collected before and after what is run; neither the jumplist nor the changelist knows of
+--- it. All in one call: Neovim looks up a command faster than it goes to Lua and back.
+local STEP = [[
+let &l:undolevels = &l:undolevels
+keepjumps lua require("agentchat.files").run_in_step()
+let &l:undolevels = &l:undolevels]]
+
+---@param buf integer
 ---@param run fun()
-local function with_modifiers(modifiers, run)
-  under_modifiers = run
-  local ok, reason = pcall(vim.cmd, modifiers .. " lua require('agentchat.files').run_under_modifiers()")
-  under_modifiers = nil
+local function as_undo_step(buf, run)
+  in_step = run
+  local ok, reason
+  if api.nvim_get_current_buf() == buf then
+    ok, reason = pcall(api.nvim_exec2, STEP, {})
+  else
+    ok, reason = pcall(api.nvim_buf_call, buf, function()
+      api.nvim_exec2(STEP, {})
+    end)
+  end
+  in_step = nil
   if not ok then
     error(reason, 0)
   end
 end
 
---- Ends the undo step that is being collected.
----@param buf integer
-local function break_undo(buf)
-  api.nvim_buf_call(buf, function()
-    vim.cmd("let &l:undolevels = &l:undolevels")
-  end)
+--- Whether edits move what a window shows: neither below its cursor nor elsewhere with as many lines as before do they.
+---@param win integer
+---@param edits agentchat.Edit[]
+---@return boolean
+local function moves(win, edits)
+  local row = api.nvim_win_get_cursor(win)[1] - 1
+  for _, edit in ipairs(edits) do
+    local first, last = edit[1], edit[3]
+    local is_elsewhere = row > last and #edit[5] == last - first + 1
+    if first <= row and not is_elsewhere then
+      return true
+    end
+  end
+  return false
 end
 
---- Where each window that shows the buffer will be after the edits.
+--- Where each window that shows the buffer will be after the edits, if they move it.
 ---@param buf integer
 ---@param edits agentchat.Edit[]
 ---@return table<integer, table> views by window
@@ -246,11 +268,13 @@ local function views_after(buf, edits)
   local position = require("agentchat.position")
   local views = {}
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    local view = api.nvim_win_call(win, vim.fn.winsaveview)
-    local row, col = position.after(view.lnum - 1, view.col, edits)
-    local top = position.after(view.topline - 1, 0, edits)
-    view.lnum, view.col, view.topline = row + 1, col, top + 1
-    views[win] = view
+    if moves(win, edits) then
+      local view = api.nvim_win_call(win, vim.fn.winsaveview)
+      local row, col = position.after(view.lnum - 1, view.col, edits)
+      local top = position.after(view.topline - 1, 0, edits)
+      view.lnum, view.col, view.topline = row + 1, col, top + 1
+      views[win] = view
+    end
   end
   return views
 end
@@ -259,19 +283,17 @@ end
 ---@param edits agentchat.Edit[]
 local function apply(buf, edits)
   local views = views_after(buf, edits)
-  break_undo(buf)
   local applied = 0
-  local ok, reason = pcall(with_modifiers, "keepjumps", function()
+  local ok, reason = pcall(as_undo_step, buf, function()
     for _, edit in ipairs(edits) do
       api.nvim_buf_set_text(buf, edit[1], edit[2], edit[3], edit[4], edit[5])
       applied = applied + 1
     end
   end)
-  break_undo(buf)
   if not ok then
     if applied > 0 then
       api.nvim_buf_call(buf, function()
-        vim.cmd("silent undo")
+        vim.cmd("let &l:undolevels = &l:undolevels | silent undo")
       end)
     end
     error(reason, 0)

@@ -39,6 +39,18 @@ function M.new(opts)
   show_and_start(chat, true)
 end
 
+--- Shows a chat in the current tab page, and starts what it needs.
+---@param chat agentchat.Chat
+function M.show(chat)
+  show_and_start(chat, true)
+end
+
+--- Gives all sessions to `callback`: those that the current chat's agent lists, those that are kept, and the open ones.
+---@param callback fun(sessions: agentchat.SessionItem[], problem?: string)
+function M.sessions(callback)
+  require("agentchat.sessions").list(callback)
+end
+
 --- Closes the chat's windows. The session goes on.
 function M.close()
   require("agentchat.layout").close()

@@ -23,6 +23,12 @@ function M.helper_failed(reason)
     status.refresh(chat)
   end
   require("agentchat.permission").set({})
+  require("agentchat.sessions").forget(reason)
+  require("agentchat.changes.proposed").forget_calls()
+  if package.loaded["agentchat.terminals"] then
+    require("agentchat.terminals").helper_gone()
+  end
+  require("agentchat.mirror").forget_all()
   -- Not inside of the caller: a user's autocommand may start something new.
   vim.schedule(function()
     require("agentchat.events").fire("AgentChatError", { message = reason })
@@ -48,7 +54,9 @@ function M.start(chat)
   end
   chat.opened = true
   chat.status.state = "starting"
-  helper.notify("open", { chat = chat.id, agent = chat.agent, cwd = chat.cwd })
+  local known = chat.known
+  chat.known, chat.reopened = nil, known ~= nil
+  helper.notify("open", vim.tbl_extend("error", { chat = chat.id, agent = chat.agent, cwd = chat.cwd }, known or {}))
   require("agentchat.status").show_hint(chat)
 end
 
@@ -74,10 +82,15 @@ function M.restart(chat)
     local old = transcript.put_aside(each)
     if old then
       require("agentchat.layout").replace_buffer(old, each)
-      message.show("info", ("a new session begins; the old text is in buffer %d"):format(old))
+      message.show("info", ("the helper starts anew; the old text is in buffer %d"):format(old))
     end
     each.status = require("agentchat.chats").initial_status()
     each.status.agent = each.agent
+    local last = each.last_session
+    if last then
+      each.agent, each.status.agent = last.agent, last.agent
+      each.known = { session = last.session, title = last.title }
+    end
     M.start(each)
     require("agentchat.status").refresh(each)
   end

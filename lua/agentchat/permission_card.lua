@@ -82,11 +82,12 @@ function M.heading(request, place, total)
   return ("%s asks%s"):format(M.printable(request.agent or "The agent"), count)
 end
 
---- The key that the user has mapped to a `<Plug>` mapping in normal mode, in a buffer or everywhere.
+--- The key that the user has mapped to a `<Plug>` mapping in a mode, in this buffer or everywhere.
 ---@param plug string
+---@param mode "n"|"i"|"t"
 ---@return string?
-local function mapped(plug)
-  for _, maps in ipairs({ vim.api.nvim_buf_get_keymap(0, "n"), vim.api.nvim_get_keymap("n") }) do
+local function mapped(plug, mode)
+  for _, maps in ipairs({ vim.api.nvim_buf_get_keymap(0, mode), vim.api.nvim_get_keymap(mode) }) do
     for _, map in ipairs(maps) do
       if map.rhs and map.rhs:lower() == plug:lower() then
         return map.lhsraw and vim.fn.keytrans(map.lhsraw) or map.lhs
@@ -95,29 +96,30 @@ local function mapped(plug)
   end
 end
 
---- What has to be typed first where the user is: mappings and commands are normal mode's.
----@return string
-local function way_out()
+--- The mode whose mappings answer where the user is, and what has to be typed before those of normal mode and commands.
+---@return "n"|"i"|"t" mode
+---@return string way_out
+local function whereabouts()
   local mode = vim.api.nvim_get_mode().mode
   if mode:find("^[iR]") then
-    return "<Esc> "
+    return "i", "<Esc> "
   elseif mode:find("^t") then
-    return "<C-\\><C-n> "
+    return "t", "<C-\\><C-n> "
   end
-  return ""
+  return "n", ""
 end
 
---- How a request is answered from where the user is, in at most `room` columns.
----@param request agentchat.Permission
----@param room integer
----@return string
-function M.how(request, room)
-  if #(request.options or {}) == 0 then
-    return mapped("<Plug>(agentchat-cancel)") or ":AgentChat cancel"
+--- The same, of the forms in which it can be said, the longest first.
+---@return string[]
+local function ways()
+  local mode, first = whereabouts()
+  local allow, deny = mapped("<Plug>(agentchat-allow)", mode), mapped("<Plug>(agentchat-deny)", mode)
+  if first ~= "" and (allow or deny) then
+    local both = { allow and allow .. " allow", deny and deny .. " deny" }
+    return { both[1] and both[2] and both[1] .. " · " .. both[2] or both[1] or both[2], both[1] or both[2] }
   end
-  local allow, deny = mapped("<Plug>(agentchat-allow)"), mapped("<Plug>(agentchat-deny)")
-  local enter = mapped("<Plug>(agentchat-permission)")
-  local first = way_out()
+  allow, deny = mapped("<Plug>(agentchat-allow)", "n"), mapped("<Plug>(agentchat-deny)", "n")
+  local enter = mapped("<Plug>(agentchat-permission)", "n")
   local texts
   if not allow and not deny and not enter then
     local command = ":AgentChat allow"
@@ -130,9 +132,18 @@ function M.how(request, room)
     }
     texts = { table.concat(keys, " · "), keys[1] .. " · " .. keys[2], keys[1] }
   end
-  if first ~= "" then
-    texts = { first .. texts[1], first .. texts[2], texts[2], texts[3] }
+  return first ~= "" and { first .. texts[1], first .. texts[2], texts[2], texts[3] } or texts
+end
+
+--- How a request is answered from where the user is, in at most `room` columns.
+---@param request agentchat.Permission
+---@param room integer
+---@return string
+function M.how(request, room)
+  if #(request.options or {}) == 0 then
+    return mapped("<Plug>(agentchat-cancel)", "n") or ":AgentChat cancel"
   end
+  local texts = ways()
   for _, text in ipairs(texts) do
     if vim.fn.strdisplaywidth(text) <= room then
       return text

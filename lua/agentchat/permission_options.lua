@@ -96,7 +96,7 @@ function M.rows(options)
   for n, option in ipairs(options) do
     local letter = letters.y == n and "y" or letters.n == n and "n" or " "
     local number = M.number(options, n)
-    local twice = M.lasts(option) and " (press twice)" or ""
+    local twice = M.lasts(option) and " (twice)" or ""
     local keys = ("%s %s%s"):format(letter, (" "):rep(width - #number), number)
     rows[#rows + 1] = { text = ("%s %s%s"):format(keys, option.name, twice), n = n, keys = #keys }
     if M.lasts(option) and type(option.rule) == "string" and option.rule ~= "" then

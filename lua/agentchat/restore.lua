@@ -86,6 +86,7 @@ function M.session()
       end
     end
   end
+  require("agentchat.session_file").restored()
 end
 
 --- While a session file is read it names new buffers after those of the running chats, which is an error as long as

@@ -15,6 +15,7 @@
 ---@field permissions integer open permission requests
 ---@field queued integer prompts that wait
 ---@field turn? integer number of the newest turn, 0 before the first
+---@field lost? boolean whether something was said here that the agent does not know any more
 ---@field changes integer pending hunks
 ---@field terminals integer running
 ---@field error? string
@@ -25,13 +26,16 @@ local M = {}
 function M.get()
   local chat = require("agentchat.chats").current()
   local changes = package.loaded["agentchat.changes.store"]
+  local terminals = package.loaded["agentchat.terminals"]
   if chat then
     local status = vim.deepcopy(chat.status)
     status.changes = changes and changes.count(chat.id) or 0
+    status.terminals = terminals and terminals.running(chat.id) or 0
     return status
   end
   local status = require("agentchat.chats").initial_status()
   status.changes = changes and changes.count() or 0
+  status.terminals = terminals and terminals.running() or 0
   local helper = require("agentchat.helper")
   if helper.state == "failed" then
     status.state, status.error = "failed", helper.error
@@ -185,6 +189,10 @@ function M.set(id, status)
   local before = chat.status.state
   local follow = chat.status.follow
   chat.status = vim.tbl_extend("force", require("agentchat.chats").initial_status(), status, { follow = follow })
+  local session = chat.status.session_id
+  if session and chat.status.agent and ((chat.status.turn or 0) > 0 or chat.reopened) then
+    chat.last_session = { agent = chat.status.agent, session = session, title = chat.status.title }
+  end
   if chat.waiting_is_guess and chat.status.state == "running" then
     chat.waiting, chat.waiting_is_guess = {}, false
   end

@@ -12,9 +12,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
+use crate::core::effect::SessionInfo;
 use crate::core::ids::SessionId;
 use crate::core::message::{
-    AgentCommand, AgentMessage, AgentRequest, Answer, Choices, RpcError, TerminalVerb, TerminalWanted, Update, Usage,
+    AgentCommand, AgentMessage, AgentRequest, Answer, Choices, RpcError, SessionCapabilities, TerminalVerb,
+    TerminalWanted, Update, Usage,
 };
 use crate::core::prompt::PromptCapabilities;
 use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
@@ -126,7 +128,8 @@ fn speaker(kind: &str) -> Option<Speaker> {
     })
 }
 
-fn any_update(value: &Value) -> Update {
+/// Decodes the inside of a `session/update`.
+pub fn any_update(value: &Value) -> Update {
     let name = text(value, "sessionUpdate").unwrap_or_default();
     let known = match name.as_str() {
         "tool_call" => patch(value).map(|patch| Update::Tool { patch, is_new: true }),
@@ -284,7 +287,19 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
     let capabilities = value.get("agentCapabilities").and_then(|all| all.get("promptCapabilities"));
     let takes = |kind| capabilities.and_then(|all| all.get(kind)).and_then(Value::as_bool).unwrap_or_default();
     let takes = PromptCapabilities { image: takes("image"), embedded_context: takes("embeddedContext") };
-    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes })
+    let of_sessions = value.pointer("/agentCapabilities/sessionCapabilities");
+    // Anything but nothing and `null` is a yes.
+    let can = |name| of_sessions.and_then(|all| all.get(name)).is_some_and(|is| !is.is_null() && *is != false);
+    let load = value.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool).unwrap_or_default();
+    let can = SessionCapabilities {
+        load,
+        resume: can("resume"),
+        fork: can("fork"),
+        list: can("list"),
+        close: can("close"),
+        delete: can("delete"),
+    };
+    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes, can })
 }
 
 /// Decodes the answer to `session/new`.
@@ -295,14 +310,48 @@ pub fn session_created(result: &RawValue) -> Result<Answer, RpcError> {
     let value: Value = parse(result)?;
     let session = text(&value, "sessionId")
         .ok_or_else(|| RpcError { code: None, message: "the answer names no sessionId".into() })?;
+    let (modes, chosen) = session_choices(&value);
+    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), modes, chosen })
+}
+
+/// Decodes the answer to `session/load` or `session/resume`, which may be `null`.
+///
+/// # Errors
+/// When it is not JSON.
+pub fn session_opened(result: &RawValue) -> Result<Answer, RpcError> {
+    let (modes, chosen) = session_choices(&parse(result)?);
+    Ok(Answer::SessionOpened { modes, chosen })
+}
+
+/// The modes, and what is chosen, in the answer to a request for a session.
+fn session_choices(value: &Value) -> (Vec<(String, String)>, Choices) {
     let modes_value = value.get("modes").unwrap_or(&Value::Null);
     let available = array(modes_value, "availableModes").map(Vec::as_slice).unwrap_or_default();
     let modes = available.iter().filter_map(|mode| Some((text(mode, "id")?, text(mode, "name")?))).collect();
-    let options = array(&value, "configOptions").map(Vec::as_slice).unwrap_or_default();
+    let options = array(value, "configOptions").map(Vec::as_slice).unwrap_or_default();
     let mut chosen = choices(options);
     // Where there are both, the configuration options are what counts.
     chosen.mode = chosen.mode.or_else(|| text(modes_value, "currentModeId"));
-    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), modes, chosen })
+    (modes, chosen)
+}
+
+/// Decodes a page of sessions. One that cannot be opened, for want of an id, is left out.
+///
+/// # Errors
+/// When it is not JSON, or has no list.
+pub fn sessions(result: &RawValue) -> Result<Answer, RpcError> {
+    let value: Value = parse(result)?;
+    let sessions = array(&value, "sessions")
+        .ok_or_else(|| RpcError { code: None, message: "the answer has no list of sessions".into() })?;
+    let session = |item: &Value| {
+        Some(SessionInfo {
+            id: SessionId::from(text(item, "sessionId")?.as_str()),
+            cwd: text(item, "cwd").unwrap_or_default().into(),
+            title: text(item, "title").filter(|title| !title.is_empty()).map(|title| cut(title, LABEL)),
+            updated_at: text(item, "updatedAt"),
+        })
+    };
+    Ok(Answer::Sessions { sessions: sessions.iter().filter_map(session).collect(), next: text(&value, "nextCursor") })
 }
 
 /// Decodes the answer to `session/prompt`.

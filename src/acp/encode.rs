@@ -4,7 +4,7 @@ use agent_client_protocol_schema::{ProtocolVersion, v1};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::core::ids::CallId;
+use crate::core::ids::{CallId, SessionId};
 use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError, TerminalExit};
 use crate::core::prompt::PromptBlock;
 use crate::core::requests::ReplyToken;
@@ -44,11 +44,34 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
     match call {
         AgentCall::Initialize => request(id, "initialize", initialize()),
         AgentCall::NewSession { cwd } => request(id, "session/new", v1::NewSessionRequest::new(cwd.clone())),
+        AgentCall::LoadSession { session, cwd } => {
+            request(id, "session/load", v1::LoadSessionRequest::new(name(session), cwd.clone()))
+        }
+        AgentCall::ResumeSession { session, cwd } => {
+            request(id, "session/resume", v1::ResumeSessionRequest::new(name(session), cwd.clone()))
+        }
+        AgentCall::ForkSession { session, cwd } => {
+            request(id, "session/fork", v1::ForkSessionRequest::new(name(session), cwd.clone()))
+        }
+        AgentCall::ListSessions { cwd, cursor } => {
+            let list = v1::ListSessionsRequest::new().cwd(cwd.clone()).cursor(cursor.clone());
+            request(id, "session/list", list)
+        }
+        AgentCall::CloseSession { session } => {
+            request(id, "session/close", v1::CloseSessionRequest::new(name(session)))
+        }
+        AgentCall::DeleteSession { session } => {
+            request(id, "session/delete", v1::DeleteSessionRequest::new(name(session)))
+        }
         AgentCall::Prompt { session, blocks } => {
             let blocks = blocks.iter().map(content).collect();
-            request(id, "session/prompt", v1::PromptRequest::new(v1::SessionId::new(&*session.0), blocks))
+            request(id, "session/prompt", v1::PromptRequest::new(name(session), blocks))
         }
     }
+}
+
+fn name(session: &SessionId) -> v1::SessionId {
+    v1::SessionId::new(&*session.0)
 }
 
 /// A block of a prompt.
@@ -69,11 +92,17 @@ fn content(block: &PromptBlock) -> v1::ContentBlock {
     }
 }
 
+/// That we show the terminals which an agent runs itself and reports on. codex-acp then tells the output as it comes, else
+/// once at the end; claude-agent-acp tells how the command ended.
+fn terminal_output() -> v1::Meta {
+    [("terminal_output".to_owned(), true.into())].into_iter().collect()
+}
+
 /// What we can do, exactly.
 fn initialize() -> v1::InitializeRequest {
     let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
     v1::InitializeRequest::new(ProtocolVersion::V1)
-        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true))
+        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true).meta(terminal_output()))
         .client_info(
             v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),
         )
@@ -85,7 +114,7 @@ pub fn notice(notice: &AgentNotice) -> Vec<u8> {
         AgentNotice::Cancel { session } => line(&Notification {
             jsonrpc: "2.0",
             method: "session/cancel",
-            params: v1::CancelNotification::new(v1::SessionId::new(&*session.0)),
+            params: v1::CancelNotification::new(name(session)),
         }),
     }
 }
@@ -147,7 +176,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::core::ids::{ConnId, SessionId};
+    use crate::core::ids::ConnId;
 
     fn text(line: Vec<u8>) -> String {
         String::from_utf8(line).expect("UTF-8")
@@ -162,6 +191,7 @@ mod tests {
         );
         assert!(initialize.contains(r#""readTextFile":true,"writeTextFile":true"#), "{initialize}");
         assert!(initialize.contains(r#""terminal":true"#), "{initialize}");
+        assert!(initialize.contains(r#""_meta":{"terminal_output":true}"#), "{initialize}");
         assert_eq!(
             text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into() })),
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"
@@ -172,6 +202,15 @@ mod tests {
                 &AgentCall::Prompt { session: SessionId::from("s"), blocks: vec![PromptBlock::Text("hi".into())] }
             )),
             "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s\",\"prompt\":[{\"type\":\"text\",\"text\":\"hi\"}]}}\n"
+        );
+        let (session, cwd) = (SessionId::from("s"), std::path::PathBuf::from("/p"));
+        assert_eq!(
+            text(call(CallId(4), &AgentCall::LoadSession { session: session.clone(), cwd: cwd.clone() })),
+            "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"session/load\",\"params\":{\"mcpServers\":[],\"cwd\":\"/p\",\"sessionId\":\"s\"}}\n"
+        );
+        assert_eq!(
+            text(call(CallId(5), &AgentCall::ListSessions { cwd: Some(cwd), cursor: Some("c".into()) })),
+            "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"session/list\",\"params\":{\"cwd\":\"/p\",\"cursor\":\"c\"}}\n"
         );
         assert_eq!(
             text(notice(&AgentNotice::Cancel { session: SessionId::from("s") })),

@@ -8,7 +8,7 @@ use super::decode::Chunk;
 use super::envelope::{self, Envelope};
 use super::{decode, encode};
 use crate::core::ids::{CallId, ConnId};
-use crate::core::message::{AgentCall, AgentMessage, AgentRequest, RpcError};
+use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, RpcError};
 use crate::core::requests::ReplyToken;
 
 /// What a call of ours asked for, and so how its answer is read.
@@ -16,6 +16,12 @@ use crate::core::requests::ReplyToken;
 enum Kind {
     Initialize,
     NewSession,
+    LoadSession,
+    ResumeSession,
+    ForkSession,
+    ListSessions,
+    CloseSession,
+    DeleteSession,
     Prompt,
 }
 
@@ -24,6 +30,12 @@ impl Kind {
         match self {
             Self::Initialize => "initialize",
             Self::NewSession => "session/new",
+            Self::LoadSession => "session/load",
+            Self::ResumeSession => "session/resume",
+            Self::ForkSession => "session/fork",
+            Self::ListSessions => "session/list",
+            Self::CloseSession => "session/close",
+            Self::DeleteSession => "session/delete",
             Self::Prompt => "session/prompt",
         }
     }
@@ -58,6 +70,12 @@ impl Protocol {
         let kind = match call {
             AgentCall::Initialize => Kind::Initialize,
             AgentCall::NewSession { .. } => Kind::NewSession,
+            AgentCall::LoadSession { .. } => Kind::LoadSession,
+            AgentCall::ResumeSession { .. } => Kind::ResumeSession,
+            AgentCall::ForkSession { .. } => Kind::ForkSession,
+            AgentCall::ListSessions { .. } => Kind::ListSessions,
+            AgentCall::CloseSession { .. } => Kind::CloseSession,
+            AgentCall::DeleteSession { .. } => Kind::DeleteSession,
             AgentCall::Prompt { .. } => Kind::Prompt,
         };
         self.calls.insert(id.0, kind);
@@ -100,7 +118,10 @@ impl Protocol {
             Err(error) => Err(decode::error(error)),
             Ok(result) => match kind {
                 Kind::Initialize => decode::initialized(result),
-                Kind::NewSession => decode::session_created(result),
+                Kind::NewSession | Kind::ForkSession => decode::session_created(result),
+                Kind::LoadSession | Kind::ResumeSession => decode::session_opened(result),
+                Kind::ListSessions => decode::sessions(result),
+                Kind::CloseSession | Kind::DeleteSession => Ok(Answer::Done),
                 Kind::Prompt => decode::turn_ended(result),
             },
         };

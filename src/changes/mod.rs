@@ -15,7 +15,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use diff::{between, changes};
+pub use diff::{Change, between, changes};
 pub use table::{Hunk, Replacement, Table};
 
 /// Whose a line of a hunk is.
@@ -49,5 +49,19 @@ impl Author {
 /// The lines of a text, and whether a newline is at its end. An empty text is one empty line without a newline.
 pub fn lines(text: &str) -> (Vec<&str>, bool) {
     let without = text.strip_suffix('\n');
-    (without.unwrap_or(text).split('\n').collect(), without.is_some())
+    (rows(without.unwrap_or(text)), without.is_some())
+}
+
+/// What is between the line breaks of a text.
+pub fn rows(text: &str) -> Vec<&str> {
+    // Several times as fast as `split`, which counts with files of 50,000 lines.
+    let breaks = memchr::memchr_iter(b'\n', text.as_bytes());
+    let mut rows = Vec::with_capacity(breaks.clone().count() + 1);
+    let mut start = 0;
+    for end in breaks {
+        rows.push(&text[start..end]);
+        start = end + 1;
+    }
+    rows.push(&text[start..]);
+    rows
 }

@@ -6,7 +6,7 @@ use super::config::duration_text;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
 use super::event::{Departure, TimerKey};
 use super::ids::{CallId, ChatId, ConnId, SessionId};
-use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError};
+use super::message::{AgentCall, AgentMessage, AgentRequest, Answer, Reply, RpcError, SessionCapabilities};
 use super::prompt::PromptCapabilities;
 use super::quirks::Quirks;
 use super::state::{Chat, Connection, PendingCall, Phase, Session, State};
@@ -42,6 +42,7 @@ impl State {
                 calls: HashMap::new(),
                 sessions: HashMap::new(),
                 takes: PromptCapabilities::default(),
+                can: SessionCapabilities::default(),
                 quirks: Quirks::default(),
                 failed_chats: Vec::new(),
                 early: Vec::new(),
@@ -139,14 +140,23 @@ impl State {
         // An answer that nobody waits for any more: to a call of a turn that was ended by force, or a second one.
         let Some(purpose) = connection.calls.remove(&call) else { return };
         match (purpose, result) {
-            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name, takes })) => {
+            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name, takes, can })) => {
                 connection.takes = takes;
+                connection.can = can;
                 connection.quirks = agent_name.map(|name| Quirks::of(&name)).unwrap_or_default();
                 self.initialized(conn, protocol_version);
             }
             (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
                 self.session_created((conn, call), chat, &session, modes, chosen);
             }
+            (PendingCall::OpenSession(chat, _), Ok(Answer::SessionOpened { modes, chosen })) => {
+                self.session_opened((conn, call), chat, modes, chosen);
+            }
+            (PendingCall::List(question), Ok(Answer::Sessions { sessions, next })) => {
+                self.listed(question, sessions, next);
+            }
+            (PendingCall::Delete, result) => self.deleted(result.map(drop)),
+            (PendingCall::Close, _) => {}
             (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason, tokens })) => {
                 self.turn_ended(chat, turn, &stop_reason, tokens);
             }
@@ -155,6 +165,10 @@ impl State {
                 self.fail_connection(conn, &format!("refused `initialize`: {problem}"));
             }
             (PendingCall::NewSession(chat), result) => self.session_refused(conn, call, chat, &unexpected(result)),
+            (PendingCall::OpenSession(chat, method), result) => {
+                self.reopen_refused((conn, call), chat, method, &unexpected(result));
+            }
+            (PendingCall::List(question), result) => self.list_refused(question, &unexpected(result)),
             (PendingCall::Prompt(chat, turn), result) => self.prompt_failed(chat, turn, &unexpected(result)),
         }
     }
@@ -178,6 +192,7 @@ impl State {
             for chat in self.chats_of(conn) {
                 self.create_session(chat, conn);
             }
+            self.begin_lists(conn);
         }
     }
 
@@ -194,6 +209,7 @@ impl State {
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let reason = format!("{} {problem}. `:AgentChat restart` tries again.", connection.agent);
         self.stop_connection(conn);
+        self.end_lists(conn, &reason);
         let chats = self.chats_of(conn);
         for &chat in &chats {
             self.fail_chat(chat, reason.clone());
@@ -224,7 +240,9 @@ impl State {
             self.withdraw_permission(request);
         }
         let agent = connection.agent;
+        self.effects.push(Effect::ClearTimer(TimerKey::Unused(conn)));
         if connection.phase == Phase::Stopping {
+            self.end_lists(conn, &format!("{agent} was stopped."));
             if let Departure::Ended { stderr, .. } = departure
                 && !stderr.is_empty()
             {
@@ -248,13 +266,18 @@ impl State {
         } else {
             format!("{reason}\nIts last words on standard error:\n{}", stderr.join("\n"))
         };
+        let is_list_alone = self.chats_of(conn).is_empty() && !self.lists_of(conn).is_empty();
+        self.end_lists(conn, &reason);
         for chat in self.chats_of(conn) {
             self.end_turn(chat, "agent_gone");
+            self.show_kept(chat);
             self.note(chat, Severity::Error, shown.clone());
             self.emit(Show::UserEvent(UserEvent::Error(chat, reason.clone())));
             self.set_failed(chat, reason.clone());
         }
-        self.emit(Show::Message(MessageLevel::Error, reason));
+        if !is_list_alone {
+            self.emit(Show::Message(MessageLevel::Error, reason));
+        }
     }
 
     /// The chats whose session is, or will be, on this connection.

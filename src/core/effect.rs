@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use super::attribution::Author;
 use super::config::AgentSpec;
-use super::event::TimerKey;
+use super::event::{KnownSession, TimerKey};
 use super::follow::{Visit, Whereabouts};
-use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TerminalId};
-use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalWanted};
+use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
+use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalExit, TerminalWanted};
 use super::permission::PermissionView;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
-use super::transcript::Change;
+use super::tool_call::ToolCall;
+use super::transcript::{Change, EntryIndex};
 
 /// One thing to be done by an edge.
 #[derive(Debug)]
@@ -47,6 +48,12 @@ pub enum Effect {
     KillTerminal(TerminalId),
     /// The agent needs the terminal no more: once its command has ended and all of it was shown, it is forgotten.
     ReleaseTerminal(TerminalId),
+    /// Show a terminal that the agent runs itself; again when its title is another.
+    ShowTerminal(ShownTerminal),
+    /// The agent reports what was written to its own terminal.
+    FeedTerminal(TerminalId, String),
+    /// The agent reports that the command in its own terminal has ended.
+    EndTerminal(TerminalId, TerminalExit),
     /// Look at a project ahead of the first turn in it.
     Survey(PathBuf),
     /// A turn of this number begins: keep what the project is, and watch it.
@@ -73,10 +80,62 @@ pub enum Effect {
     Transcript(ChatId, Change),
     /// Something else to show.
     Show(Show),
+    /// A session of this chat begins: what is said in it is kept from now on, until that of the next one is.
+    Keep(ChatId, Keep),
+    /// Look up what is kept of the session that this chat is to have; `Event::Recalled` follows.
+    Recall(ChatId, String, KnownSession),
+    /// Forget what is kept of a session: by the store's name for it, else the agent's.
+    ForgetKept {
+        /// The agent's name.
+        agent: String,
+        /// The agent's id for it.
+        session: Option<SessionId>,
+        /// The store's name for it.
+        key: Option<SessionKey>,
+    },
+    /// The sessions that an agent has, to be shown with those that are kept.
+    Listed {
+        /// Who asked.
+        question: QuestionId,
+        /// The agent's name.
+        agent: String,
+        /// What it lists.
+        sessions: Vec<SessionInfo>,
+        /// Why that is not all.
+        problem: Option<String>,
+    },
     /// A session is left for good.
     ForgetSession(ConnId, SessionId),
     /// A chat is no more.
     Forget(ChatId),
+}
+
+/// A session as its agent lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The agent's id for it.
+    pub id: SessionId,
+    /// Its folder.
+    pub cwd: PathBuf,
+    /// Its title.
+    pub title: Option<String>,
+    /// When something happened in it last: ISO 8601, as sent.
+    pub updated_at: Option<String>,
+}
+
+/// A session of which everything is kept that is said in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    /// The agent's name.
+    pub agent: String,
+    /// The agent's id for it.
+    pub session: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// The first entry of the transcript that belongs to it.
+    pub from: EntryIndex,
+    /// The kept session that it continues, and which is among these entries.
+    pub replaces: Option<SessionKey>,
 }
 
 /// A file operation on behalf of an agent.
@@ -95,13 +154,28 @@ pub struct FileJob {
     pub confined_to: Option<PathBuf>,
 }
 
-/// A command to be run in a terminal for an agent.
+/// A terminal that an agent runs itself, and reports on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownTerminal {
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// The chat that it belongs to.
+    pub chat: ChatId,
+    /// The agent's name for it.
+    pub name: String,
+    /// Its command, as far as that is known.
+    pub title: String,
+}
+
+/// A command to be run in a terminal, for an agent or the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalJob {
     /// The terminal.
     pub terminal: TerminalId,
-    /// The request that it serves.
-    pub request: OpenId,
+    /// The agent's request that it serves.
+    pub request: Option<OpenId>,
+    /// The number that Lua gave to a command of the user.
+    pub run: Option<u64>,
     /// The chat that it belongs to.
     pub chat: ChatId,
     /// What to run.
@@ -183,6 +257,8 @@ pub enum Show {
     Status(ChatId, Box<Status>),
     /// All open permission requests, oldest first.
     Permissions(Vec<PermissionView>),
+    /// All unfinished calls of a chat that may say what they would do to files, and about which nobody is asked.
+    Proposals(ChatId, Vec<ToolCall>),
     /// The prompts that wait: id and first line, oldest first; and the newest prompt that the chat was given at all.
     Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.

@@ -1,13 +1,15 @@
 //! What may happen to the core.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::attribution::DiskChange;
 use super::follow::{Look, Visit};
-use super::ids::{ChatId, ConnId, OpenId, PromptId, TerminalId};
-use super::message::{AgentMessage, TerminalExit};
+use super::ids::{ChatId, ConnId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
+use super::message::{AgentMessage, TerminalExit, TerminalWanted};
 use super::prompt::{Found, PromptPart};
+use super::rejections::Rejection;
+use super::tool_call::TerminalTail;
+use super::transcript::Entry;
 
 /// Everything that reaches [`super::step`].
 #[derive(Debug)]
@@ -23,13 +25,13 @@ pub enum Event {
     /// A file operation that an effect asked for is done.
     FileDone(OpenId, FileOutcome),
     /// A command that an effect asked for runs in its terminal, or could not be started and why.
-    TerminalStarted(OpenId, TerminalId, Result<(), String>),
+    TerminalStarted(Option<OpenId>, TerminalId, Result<(), String>),
     /// What is on a terminal, for a request: the text, and whether its beginning is missing.
     TerminalRead(OpenId, TerminalId, String, bool),
     /// The command of a terminal has ended, and all that it wrote was read.
     TerminalExited(TerminalId, TerminalExit),
-    /// The last lines on a terminal are these now.
-    TerminalTail(TerminalId, Arc<str>),
+    /// The last lines on a terminal of a chat, by the agent's name for it, are these now.
+    TerminalTail(ChatId, String, TerminalTail),
     /// Files on disk changed, and not through us.
     DiskChanged(Vec<DiskChange>),
     /// What the agent did to a file on disk was taken over.
@@ -43,6 +45,8 @@ pub enum Event {
     Gathered(ChatId, PromptId, Vec<Found>),
     /// Places that an effect asked for were looked at.
     Looked(ChatId, Vec<(Visit, Look)>),
+    /// What the store has of the session that this chat is to have.
+    Recalled(ChatId, Option<Recalled>),
     /// A timer that an effect set has run out.
     Timer(TimerKey),
 }
@@ -58,7 +62,31 @@ pub enum UserAction {
         agent: Option<String>,
         /// Absolute directory of the project.
         cwd: PathBuf,
+        /// The session that it is to have; a new one if `None`.
+        known: Option<KnownSession>,
     },
+    /// The sessions of an agent are wanted.
+    ListSessions {
+        /// Names the question.
+        question: QuestionId,
+        /// The agent's name; the default one if `None`.
+        agent: Option<String>,
+        /// Only those of this folder.
+        cwd: Option<PathBuf>,
+        /// Where an agent that does not run is started.
+        at: PathBuf,
+    },
+    /// A session is to be deleted.
+    DeleteSession {
+        /// The agent's name.
+        agent: String,
+        /// The agent's id for it; `None` if only what is kept of it is meant.
+        session: Option<SessionId>,
+        /// What the store calls it, if it is kept.
+        key: Option<SessionKey>,
+    },
+    /// What the agent of this chat forgot is to go along with the next prompt.
+    TakeAlong(ChatId),
     /// A chat's buffers are gone.
     Close(ChatId),
     /// A prompt is sent.
@@ -81,6 +109,17 @@ pub enum UserAction {
         /// The option's id.
         option: String,
     },
+    /// A command is to be run in a terminal for the user.
+    RunCommand {
+        /// The number by which Lua knows it.
+        run: u64,
+        /// The chat that it is about; 0 if none.
+        chat: ChatId,
+        /// The program and its arguments.
+        wanted: Box<TerminalWanted>,
+        /// Absolute folder.
+        cwd: PathBuf,
+    },
     /// The command of a terminal is to be ended.
     KillTerminal(TerminalId),
     /// The files that the agent changed are to be as they were before a turn; the newest with changes if `None`.
@@ -92,10 +131,45 @@ pub enum UserAction {
         /// If not empty: only these files, and even if that costs what the user did in them.
         replace: Vec<PathBuf>,
     },
+    /// The user decided about changes of the agent's in a file.
+    Decided {
+        /// Whose agent's they were.
+        chat: ChatId,
+        /// Absolute path.
+        path: PathBuf,
+        /// What was rejected.
+        rejected: Vec<Rejection>,
+        /// Hunks of which the rejection was undone.
+        pending: Vec<u64>,
+    },
     /// The agent's process is to be started anew.
     Restart(ChatId),
     /// Neovim goes away.
     Shutdown,
+}
+
+/// A session from before that a chat is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownSession {
+    /// The agent's id for it.
+    pub session: SessionId,
+    /// What the store calls it, if that is known.
+    pub key: Option<SessionKey>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Whether the chat gets a copy of it.
+    pub is_fork: bool,
+}
+
+/// What the store has of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// What it calls it.
+    pub key: SessionKey,
+    /// Its title.
+    pub title: Option<String>,
+    /// What was said in it.
+    pub entries: Vec<Entry>,
 }
 
 /// Why an agent's process is not there.
@@ -170,4 +244,8 @@ pub enum TimerKey {
     FileWait(OpenId),
     /// The next look at where this chat's agent is.
     Follow(ChatId),
+    /// A list of sessions is due.
+    List(QuestionId),
+    /// An agent that was started for a list may not be needed.
+    Unused(ConnId),
 }

@@ -46,6 +46,16 @@ numeric_id!(
     TurnId
 );
 
+numeric_id!(
+    /// A question of Lua's that is answered by a call of its own; chosen there.
+    QuestionId
+);
+numeric_id!(
+    /// A session that is kept, as the store names it; chosen at random, and below 2^53, so that Lua can hold it.
+    /// An agent's own id will not do: some begin to count anew with every start.
+    SessionKey
+);
+
 /// The agent's name for a session, opaque to us.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub Arc<str>);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::effect::SessionInfo;
 use super::ids::{CallId, SessionId};
 use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
@@ -252,6 +253,44 @@ pub enum AgentCall {
         /// Absolute working directory.
         cwd: PathBuf,
     },
+    /// `session/load`: its history comes before the answer.
+    LoadSession {
+        /// The session.
+        session: SessionId,
+        /// Absolute working directory.
+        cwd: PathBuf,
+    },
+    /// `session/resume`: the same without its history.
+    ResumeSession {
+        /// The session.
+        session: SessionId,
+        /// Absolute working directory.
+        cwd: PathBuf,
+    },
+    /// `session/fork`.
+    ForkSession {
+        /// The session that is copied.
+        session: SessionId,
+        /// Absolute working directory.
+        cwd: PathBuf,
+    },
+    /// `session/list`.
+    ListSessions {
+        /// Only those of this folder.
+        cwd: Option<PathBuf>,
+        /// Where to go on; opaque.
+        cursor: Option<String>,
+    },
+    /// `session/close`.
+    CloseSession {
+        /// The session.
+        session: SessionId,
+    },
+    /// `session/delete`.
+    DeleteSession {
+        /// The session.
+        session: SessionId,
+    },
     /// `session/prompt`.
     Prompt {
         /// The session.
@@ -259,6 +298,24 @@ pub enum AgentCall {
         /// Its content.
         blocks: Vec<PromptBlock>,
     },
+}
+
+/// What an agent can do with sessions, besides beginning them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol's capabilities are independent of each other")]
+pub struct SessionCapabilities {
+    /// `session/load`.
+    pub load: bool,
+    /// `session/resume`.
+    pub resume: bool,
+    /// `session/fork`.
+    pub fork: bool,
+    /// `session/list`.
+    pub list: bool,
+    /// `session/close`.
+    pub close: bool,
+    /// `session/delete`.
+    pub delete: bool,
 }
 
 /// What a request of ours was answered with.
@@ -272,8 +329,10 @@ pub enum Answer {
         agent_name: Option<String>,
         /// What it takes in prompts.
         takes: PromptCapabilities,
+        /// What it can do with sessions.
+        can: SessionCapabilities,
     },
-    /// To `session/new`.
+    /// To `session/new` and `session/fork`.
     SessionCreated {
         /// Its id.
         session: SessionId,
@@ -282,6 +341,22 @@ pub enum Answer {
         /// The mode and the model to begin with.
         chosen: Choices,
     },
+    /// To `session/load` and `session/resume`.
+    SessionOpened {
+        /// The modes: id and name.
+        modes: Vec<(String, String)>,
+        /// The current mode and model.
+        chosen: Choices,
+    },
+    /// To `session/list`: a page.
+    Sessions {
+        /// What is on it.
+        sessions: Vec<SessionInfo>,
+        /// Where the next one begins.
+        next: Option<String>,
+    },
+    /// To what has no result.
+    Done,
     /// To `session/prompt`.
     TurnEnded {
         /// The stop reason as sent.

@@ -17,6 +17,7 @@ pub mod message;
 pub mod permission;
 pub mod prompt;
 pub mod quirks;
+pub mod rejections;
 pub mod requests;
 pub mod state;
 pub mod status;
@@ -27,7 +28,10 @@ pub mod transcript;
 mod connection;
 mod disk;
 mod files;
+mod listing;
 mod prompting;
+mod proposing;
+mod reopen;
 mod sessions;
 mod summary;
 mod terminals;
@@ -54,7 +58,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
             state.terminal_read(request, terminal, text, truncated);
         }
         Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
-        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
+        Event::TerminalTail(chat, name, tail) => state.terminal_tail(chat, &name, &tail),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
         Event::TurnsBefore(chat, turns) => state.turns_before(chat, turns),
@@ -66,6 +70,9 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
         Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
+        Event::Recalled(chat, recalled) => state.recalled(chat, recalled),
+        Event::Timer(TimerKey::List(question)) => state.list_is_late(question),
+        Event::Timer(TimerKey::Unused(conn)) => state.stop_unused(conn),
     }
     state.show_touched();
     std::mem::take(&mut state.effects)
@@ -74,14 +81,19 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
 impl State {
     fn user(&mut self, action: UserAction) {
         match action {
-            UserAction::Open { chat, agent, cwd } => self.open_chat(chat, agent, cwd),
+            UserAction::Open { chat, agent, cwd, known } => self.open_chat(chat, agent, cwd, known),
+            UserAction::ListSessions { question, agent, cwd, at } => self.list_sessions(question, agent, cwd, &at),
+            UserAction::DeleteSession { agent, session, key } => self.delete_session(&agent, session, key),
+            UserAction::TakeAlong(chat) => self.take_along(chat),
             UserAction::Close(chat) => self.close_chat(chat),
             UserAction::Prompt { chat, id, parts } => self.prompt(chat, id, parts),
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
+            UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

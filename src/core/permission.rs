@@ -109,7 +109,8 @@ impl State {
             |id: &str, name: &str, kind: &str| PermissionOption { id: id.into(), name: name.into(), kind: kind.into() };
         let options =
             vec![option(GATE_ALLOW, "Allow once", "allow_once"), option(GATE_REJECT, "Reject", "reject_once")];
-        let (request, chat) = (job.request, job.chat);
+        let Some(request) = job.request else { return };
+        let chat = job.chat;
         let turn = self.turn_of(chat);
         let subject = Subject::Command { described: Box::new(described), job: Box::new(job) };
         self.show_permission(Permission { request, chat, turn, subject, options });
@@ -122,7 +123,12 @@ impl State {
     fn show_permission(&mut self, permission: Permission) {
         self.emit(Show::UserEvent(UserEvent::Permission(permission.chat, permission.request)));
         self.touch(permission.chat);
+        let chat = permission.chat;
+        let tool = if let Subject::Tool(id) = &permission.subject { Some(id.clone()) } else { None };
         self.permissions.push(permission);
+        if let Some(tool) = tool {
+            self.propose(chat, &tool, false);
+        }
         self.show_permissions();
     }
 

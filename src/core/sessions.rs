@@ -1,23 +1,31 @@
 //! Chats and their sessions: opened, created, failed, restarted, closed.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use super::config::duration_text;
 use super::effect::{Effect, MessageLevel, Show, UserEvent};
-use super::event::TimerKey;
+use super::event::{KnownSession, TimerKey};
 use super::ids::{CallId, ChatId, ConnId, SessionId};
 use super::message::{AgentCall, AgentNotice, Choices, Reply, RpcError, Update};
+use super::reopen::{Known, NewestPrompt, Origin, Replay};
 use super::state::{Chat, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
 use super::updates::MAX_EARLY;
 
 impl State {
-    pub(super) fn open_chat(&mut self, id: ChatId, agent: Option<String>, cwd: PathBuf) {
+    pub(super) fn open_chat(&mut self, id: ChatId, agent: Option<String>, cwd: PathBuf, known: Option<KnownSession>) {
         if self.chats.contains_key(&id) {
             return;
         }
         let agent = agent.unwrap_or_else(|| self.config.default_agent.clone());
-        self.chats.insert(id, Chat::new(agent, cwd));
+        let mut chat = Chat::new(agent.clone(), cwd);
+        if let Some(known) = known {
+            chat.title.clone_from(&known.title);
+            chat.origin = Origin::Known(Box::new(Known::wanted(known.session.clone(), known.is_fork)));
+            self.effects.push(Effect::Recall(id, agent, known));
+        }
+        self.chats.insert(id, chat);
         self.start_session(id);
     }
 
@@ -45,8 +53,16 @@ impl State {
 
     pub(super) fn create_session(&mut self, id: ChatId, conn: ConnId) {
         self.touch(id);
+        if self.reopen(id, conn) {
+            return;
+        }
         let Some(cwd) = self.chats.get(&id).map(|chat| chat.cwd.clone()) else { return };
-        let call = self.call(conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd });
+        self.await_session(id, conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd });
+    }
+
+    /// Asks for a session in one way or another.
+    pub(super) fn await_session(&mut self, id: ChatId, conn: ConnId, purpose: PendingCall, call: AgentCall) {
+        let call = self.call(conn, purpose, call);
         if let Some(chat) = self.chats.get_mut(&id) {
             chat.session = Session::Creating(conn, call);
         }
@@ -74,17 +90,23 @@ impl State {
         if !wanted {
             return;
         }
+        let can = connection.can;
         connection.sessions.insert(session.clone(), id);
         self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
         if let Some(chat) = self.chats.get_mut(&id) {
             chat.session = Session::Ready(conn, session.clone());
+            chat.can = can;
             (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
             chat.transcript.begin_session();
             chat.tokens = 0;
+            // Only a copy of a session has an origin left.
+            if let Origin::Known(known) = std::mem::take(&mut chat.origin) {
+                self.restore(id, *known);
+            }
         }
-        self.touch(id);
+        self.keep(id, session, None);
         self.emit(Show::Commands(id, Vec::new()));
-        self.emit(Show::UserEvent(UserEvent::SessionStart(id, session.clone())));
+        self.session_is_ready(id, session);
         for (session, update) in early {
             self.update(conn, session, update);
         }
@@ -100,14 +122,17 @@ impl State {
     }
 
     pub(super) fn new_session_is_late(&mut self, id: ChatId) {
-        let waiting = self.chats.get(&id).is_some_and(|chat| matches!(chat.session, Session::Creating(..)));
-        if waiting {
-            let limit = duration_text(self.config.timeouts.session_new);
-            self.fail_session(id, &format!("did not answer `session/new` within {limit}."));
-        }
+        let Some(Session::Creating(conn, call)) = self.chats.get(&id).map(|chat| chat.session.clone()) else { return };
+        let purpose = self.connections.get(&conn).and_then(|connection| connection.calls.get(&call));
+        let method = match purpose {
+            Some(PendingCall::OpenSession(_, method)) => method,
+            _ => "session/new",
+        };
+        let limit = duration_text(self.config.timeouts.session_new);
+        self.fail_session(id, &format!("did not answer `{method}` within {limit}."));
     }
 
-    fn fail_session(&mut self, id: ChatId, problem: &str) {
+    pub(super) fn fail_session(&mut self, id: ChatId, problem: &str) {
         if let Some(chat) = self.chats.get(&id) {
             let reason = format!("{} {problem} `:AgentChat restart` tries again.", chat.agent);
             let conn = chat.session.conn();
@@ -127,6 +152,7 @@ impl State {
     /// The chat cannot go on: say so in the chat, in the messages, to scripts.
     pub(super) fn fail_chat(&mut self, id: ChatId, reason: String) {
         self.end_turn(id, "failed");
+        self.show_kept(id);
         self.note(id, Severity::Error, reason.clone());
         self.emit(Show::UserEvent(UserEvent::Error(id, reason.clone())));
         self.emit(Show::Message(MessageLevel::Error, reason.clone()));
@@ -150,7 +176,19 @@ impl State {
             self.reply(request, Reply::Error(error));
         }
         let Some(chat) = self.chats.get_mut(&id) else { return };
-        let Session::Ready(conn, session) = std::mem::replace(&mut chat.session, Session::None) else { return };
+        chat.replay = Replay::None;
+        let (conn, session) = match std::mem::replace(&mut chat.session, Session::None) {
+            Session::Ready(conn, session) => (conn, session),
+            Session::Creating(conn, _) => {
+                // One that was being opened has a name already.
+                if let Some(connection) = self.connections.get_mut(&conn) {
+                    connection.sessions.retain(|_, of| *of != id);
+                }
+                return;
+            }
+            _ => return,
+        };
+        chat.continue_later(&session);
         // An agent that knows only one session gives every chat the same id; it is the newest chat's.
         if let Some(connection) = self.connections.get_mut(&conn)
             && connection.sessions.get(&session) == Some(&id)
@@ -179,27 +217,40 @@ impl State {
             self.end_turn(id, "cancelled");
             self.leave_session(id);
             self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
-            self.forget_talk(id);
+            if self.chats.get(&id).is_some_and(|chat| !chat.continues()) {
+                self.forget_talk(id, None);
+            }
             self.start_session(id);
         }
     }
 
     /// The talk of a session is over: the next one begins without knowing of it. What waits to be sent was written for an
     /// agent that does, so the user gets it back.
-    fn forget_talk(&mut self, id: ChatId) {
+    /// With `newest`, what was written after that prompt was written since, and is sent.
+    pub(super) fn forget_talk(&mut self, id: ChatId, newest: NewestPrompt) {
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let talked = chat.transcript.has_talk();
         chat.transcript.begin_session();
         if !talked {
             return;
         }
-        let text = "The agent is started anew: it does not know what was said above this line.";
+        chat.lost = Some(0..chat.transcript.session_start());
+        let since = match newest {
+            Some(newest) => chat.queue.iter().filter(|prompt| prompt.id > newest).cloned().collect(),
+            None => VecDeque::new(),
+        };
+        chat.queue.retain(|prompt| !since.contains(prompt));
+        let text = "The agent is started anew: it does not know what was said above this line. `:AgentChat resume` takes \
+                    it along with the next prompt, as text.";
         let text = if chat.queue.is_empty() {
             text.to_owned()
         } else {
             format!("{text} What was queued is back in the prompt.")
         };
         self.take_back_all(id);
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.queue = since;
+        }
         self.note(id, Severity::Info, text);
     }
 
@@ -207,8 +258,13 @@ impl State {
     pub(super) fn close_chat(&mut self, id: ChatId) {
         let Some(chat) = self.chats.get(&id) else { return };
         let conn = chat.session.conn();
-        if let (Session::Ready(conn, session), Some(_)) = (chat.session.clone(), &chat.turn) {
-            self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
+        if let Session::Ready(conn, session) = chat.session.clone() {
+            if chat.turn.is_some() {
+                self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));
+            }
+            if self.connections.get(&conn).is_some_and(|connection| connection.can.close) {
+                self.call(conn, PendingCall::Close, AgentCall::CloseSession { session });
+            }
         }
         self.end_turn(id, "cancelled");
         self.leave_session(id);

@@ -8,11 +8,14 @@ use super::command_gate::AllowedCommands;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show};
 use super::follow::Follow;
-use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId, TurnId};
-use super::message::{AgentCall, Reply, Update, Usage};
+use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, TurnId};
+use super::listing::Listing;
+use super::message::{AgentCall, Reply, SessionCapabilities, Update, Usage};
 use super::permission::{FileWork, Permission};
 use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
+use super::rejections::Rejections;
+use super::reopen::{NewestPrompt, Origin, Replay, Unknown};
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
 use super::summary::TurnRecord;
@@ -26,6 +29,8 @@ pub struct State {
     pub(super) chats: BTreeMap<ChatId, Chat>,
     pub(super) connections: BTreeMap<ConnId, Connection>,
     pub(super) open: OpenRequests,
+    /// Lists of sessions that are being made.
+    pub(super) listings: BTreeMap<QuestionId, Listing>,
     pub(super) permissions: Vec<Permission>,
     /// File operations under way, with what is needed to do them again once the user allowed it.
     pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
@@ -45,6 +50,20 @@ pub(super) struct Chat {
     pub(super) agent: String,
     pub(super) cwd: PathBuf,
     pub(super) session: Session,
+    /// What the next session is to be.
+    pub(super) origin: Origin,
+    /// What becomes of the history that the agent is replaying.
+    pub(super) replay: Replay,
+    /// What the agent could do with sessions when it was heard of last.
+    pub(super) can: SessionCapabilities,
+    /// The session of which everything is kept.
+    pub(super) kept_session: Option<SessionId>,
+    /// The newest prompt when a session ended that is to go on.
+    pub(super) newest_of_old_talk: NewestPrompt,
+    /// What was said here that the agent does not know.
+    pub(super) lost: Option<Unknown>,
+    /// What of it goes along with the next prompt.
+    pub(super) carry: Option<Unknown>,
     pub(super) transcript: Transcript,
     pub(super) queue: VecDeque<Prompt>,
     /// The newest prompt that came, whatever became of it.
@@ -57,6 +76,12 @@ pub(super) struct Chat {
     pub(super) turns: u64,
     /// What the newest turn tells about files.
     pub(super) doings: Doings,
+    /// What the user rejected since the last prompt.
+    pub(super) rejections: Rejections,
+    /// Unfinished calls whose proposals are shown.
+    pub(super) proposing: BTreeSet<String>,
+    /// Calls of the turn that the user was asked about.
+    pub(super) asked_about: BTreeSet<String>,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
@@ -119,6 +144,8 @@ pub(super) struct Connection {
     pub(super) sessions: HashMap<SessionId, ChatId>,
     /// What it takes in prompts; known once it is ready.
     pub(super) takes: PromptCapabilities,
+    /// What it can do with sessions; the same.
+    pub(super) can: SessionCapabilities,
     /// What is known to be peculiar about the agent.
     pub(super) quirks: Quirks,
     /// Chats that failed because of it; they are told its last words once it has ended.
@@ -146,7 +173,14 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PendingCall {
     Initialize,
+    /// `session/new` or `session/fork`.
     NewSession(ChatId),
+    /// A session from before, by this method.
+    OpenSession(ChatId, &'static str),
+    List(QuestionId),
+    Delete,
+    /// Whatever is answered is no news.
+    Close,
     Prompt(ChatId, TurnId),
 }
 
@@ -158,6 +192,7 @@ impl State {
             chats: BTreeMap::new(),
             connections: BTreeMap::new(),
             open: OpenRequests::default(),
+            listings: BTreeMap::new(),
             permissions: Vec::new(),
             file_work: BTreeMap::new(),
             terminals: Terminals::default(),
@@ -272,6 +307,7 @@ impl State {
             permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
             queued: chat.queue.len(),
             turn: chat.turns,
+            lost: chat.lost.is_some(),
             error,
         })
     }
@@ -296,6 +332,13 @@ impl Chat {
             agent,
             cwd,
             session: Session::None,
+            origin: Origin::New,
+            replay: Replay::None,
+            can: SessionCapabilities::default(),
+            kept_session: None,
+            newest_of_old_talk: None,
+            lost: None,
+            carry: None,
             transcript: Transcript::default(),
             queue: VecDeque::new(),
             newest: None,
@@ -304,6 +347,9 @@ impl Chat {
             follow: Follow::default(),
             turns: 0,
             doings: Doings::default(),
+            rejections: Rejections::default(),
+            proposing: BTreeSet::new(),
+            asked_about: BTreeSet::new(),
             title: None,
             modes: Vec::new(),
             mode: None,

@@ -63,6 +63,8 @@ pub struct Status {
     pub permissions: usize,
     /// The number of the newest turn; 0 before the first.
     pub turn: u64,
+    /// Whether something was said here that the agent does not know any more.
+    pub lost: bool,
     /// Prompts that wait.
     pub queued: usize,
     /// Why it failed.

@@ -3,6 +3,7 @@
 mod commands;
 mod follow;
 mod prompts;
+mod reopening;
 mod requests;
 mod schedules;
 mod sessions;

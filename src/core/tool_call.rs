@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::ids::Millis;
+use super::message::TerminalExit;
 
 /// What is known of one tool call.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,9 +24,9 @@ pub struct ToolCall {
     /// The places it concerns.
     pub locations: Vec<Location>,
     /// The tool's arguments, as sent.
-    pub raw_input: Option<Arc<serde_json::Value>>,
+    pub raw_input: Option<Arc<Value>>,
     /// The tool's result, as sent.
-    pub raw_output: Option<Arc<serde_json::Value>>,
+    pub raw_output: Option<Arc<Value>>,
     /// When it was first heard of.
     pub started: Millis,
     /// When it came to its end.
@@ -69,6 +72,20 @@ impl ToolStatus {
     }
 }
 
+/// Lines of a terminal, each in pieces of one colour; colours are numbered from 0 to 15, as terminals do.
+pub type TerminalTail = Arc<[Vec<(String, Option<u8>)>]>;
+
+/// What is said of a terminal that the agent runs itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TerminalReport {
+    /// The agent's name for it.
+    pub name: String,
+    /// What was written to it.
+    pub output: Option<String>,
+    /// How its command has ended.
+    pub exit: Option<TerminalExit>,
+}
+
 /// One item of a tool call's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolContent {
@@ -84,7 +101,7 @@ pub enum ToolContent {
         new: Arc<str>,
     },
     /// A terminal: the agent's name for it, and the last lines on it as far as they are known.
-    Terminal(String, Arc<str>),
+    Terminal(String, TerminalTail),
     /// A kind this version does not know.
     Other(String),
 }
@@ -114,9 +131,11 @@ pub struct ToolCallPatch {
     /// New locations, replacing all of them.
     pub locations: Option<Vec<Location>>,
     /// New arguments.
-    pub raw_input: Option<Arc<serde_json::Value>>,
+    pub raw_input: Option<Arc<Value>>,
     /// New result.
-    pub raw_output: Option<Arc<serde_json::Value>>,
+    pub raw_output: Option<Arc<Value>>,
+    /// News of terminals that the agent runs itself.
+    pub terminals: Vec<TerminalReport>,
 }
 
 impl ToolCall {
@@ -138,7 +157,8 @@ impl ToolCall {
 
     /// Takes over every field that `patch` carries.
     pub fn apply(&mut self, patch: ToolCallPatch, now: Millis) {
-        let ToolCallPatch { id: _, title, kind, status, content, locations, raw_input, raw_output } = patch;
+        let ToolCallPatch { id: _, title, kind, status, content, locations, raw_input, raw_output, terminals: _ } =
+            patch;
         self.title = title.unwrap_or(std::mem::take(&mut self.title));
         self.kind = kind.unwrap_or(std::mem::take(&mut self.kind));
         if let Some(mut content) = content {
@@ -164,7 +184,7 @@ impl ToolCall {
     }
 
     /// The last lines of a terminal that it shows.
-    fn tail_of(&self, wanted: &str) -> Option<Arc<str>> {
+    fn tail_of(&self, wanted: &str) -> Option<TerminalTail> {
         self.content.iter().find_map(|content| match content {
             ToolContent::Terminal(name, tail) if name == wanted => Some(tail.clone()),
             _ => None,
@@ -211,15 +231,53 @@ impl ToolCall {
         files
     }
 
-    /// The command line of an `execute` call, when the agent sent it only among the raw arguments.
+    /// The command line of an `execute` call, when the agent sent it only among the raw arguments. Words are quoted as a
+    /// shell would want them, so that what is read is what would run.
     pub fn command(&self) -> Option<String> {
-        let command = self.raw_input.as_ref()?.get("command")?;
-        match command {
-            serde_json::Value::String(line) => Some(line.clone()),
-            serde_json::Value::Array(words) => {
-                Some(words.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(" "))
-            }
-            _ => None,
+        let input = self.raw_input.as_ref()?;
+        let mut words = match input.get("command")? {
+            Value::String(line) => vec![line.clone()],
+            Value::Array(words) => words.iter().map(shell_word).collect(),
+            _ => return None,
+        };
+        match input.get("args") {
+            Some(Value::Array(arguments)) => words.extend(arguments.iter().map(shell_word)),
+            Some(Value::String(arguments)) => words.push(arguments.clone()),
+            _ => {}
         }
+        Some(words.join(" "))
+    }
+}
+
+/// A word of a command as it is written in a shell.
+fn shell_word(word: &Value) -> String {
+    let Value::String(word) = word else { return word.to_string() };
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.clone()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_command_is_told_with_its_arguments_and_where_each_word_ends() {
+        let told = |input: Value| {
+            let mut call = ToolCall::new("t".into(), Millis(0));
+            call.raw_input = Some(Arc::new(input));
+            call.command()
+        };
+        assert_eq!(told(json!({ "command": "ls -la | wc" })).as_deref(), Some("ls -la | wc"));
+        assert_eq!(told(json!({ "command": "rm", "args": ["-rf", "a b", ""] })).as_deref(), Some("rm -rf 'a b' ''"));
+        assert_eq!(told(json!({ "command": ["sh", "-c", "echo 'x"] })).as_deref(), Some(r"sh -c 'echo '\''x'"));
+        assert_eq!(told(json!({ "command": "head", "args": ["-n", 3] })).as_deref(), Some("head -n 3"));
+        assert_eq!(told(json!({ "command": "make", "args": "all" })).as_deref(), Some("make all"));
+        assert_eq!(told(json!({ "command": 3 })), None);
+        assert_eq!(told(json!({ "cmd": "ls" })), None);
     }
 }

@@ -103,6 +103,17 @@ pub enum Speaker {
     Thought,
 }
 
+impl Speaker {
+    /// A message of theirs.
+    pub const fn entry(self, text: GrowingText) -> Entry {
+        match self {
+            Self::User => Entry::User(text),
+            Self::Agent => Entry::Agent(text),
+            Self::Thought => Entry::Thought(text),
+        }
+    }
+}
+
 /// All entries of one chat.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
@@ -111,8 +122,8 @@ pub struct Transcript {
     messages: HashMap<(Speaker, String), EntryIndex>,
     /// Message id of the last entry, if it is a message that has one.
     last_message: Option<String>,
-    /// The last entry is a prompt, which is whole: an agent that says the user's part, too, says something else.
-    ends_with_prompt: bool,
+    /// The last entry is whole: an agent that says more of the kind, such as the user's prompt again, says something else.
+    last_is_whole: bool,
     /// Tool calls of the session by the agent's id.
     tools: HashMap<String, EntryIndex>,
     /// The plan entry of the running turn.
@@ -132,7 +143,7 @@ impl Transcript {
     /// Adds an entry at the end.
     pub fn add(&mut self, entry: Entry) -> Change {
         self.last_message = None;
-        self.ends_with_prompt = false;
+        self.last_is_whole = false;
         self.entries.push(entry);
         Change::Added(self.entries.len() - 1)
     }
@@ -142,7 +153,7 @@ impl Transcript {
         let mut prompt = GrowingText::default();
         prompt.push_str(text);
         let change = self.add(Entry::User(prompt));
-        self.ends_with_prompt = true;
+        self.last_is_whole = true;
         change
     }
 
@@ -157,11 +168,7 @@ impl Transcript {
         let Some(index) = index else {
             let mut first = GrowingText::default();
             first.push_str(text);
-            let change = self.add(match speaker {
-                Speaker::User => Entry::User(first),
-                Speaker::Agent => Entry::Agent(first),
-                Speaker::Thought => Entry::Thought(first),
-            });
+            let change = self.add(speaker.entry(first));
             self.remember_message(speaker, message_id, self.entries.len() - 1);
             return Some(change);
         };
@@ -181,7 +188,7 @@ impl Transcript {
             (Some(last), Some(id)) => last == id,
             _ => true,
         };
-        (same_speaker && same_message && !self.ends_with_prompt).then(|| self.entries.len() - 1)
+        (same_speaker && same_message && !self.last_is_whole).then(|| self.entries.len() - 1)
     }
 
     fn remember_message(&mut self, speaker: Speaker, message_id: Option<&str>, index: EntryIndex) {
@@ -258,6 +265,42 @@ impl Transcript {
         self.tools.clear();
         self.last_message = None;
         self.session_start = self.entries.len();
+    }
+
+    /// The first entry of the session.
+    pub const fn session_start(&self) -> EntryIndex {
+        self.session_start
+    }
+
+    /// Adds entries of an earlier time at the end. They are whole.
+    pub fn restore(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            match entry {
+                Entry::Tool(call) => self.add_tool(*call),
+                other => self.add(other),
+            };
+        }
+        self.end_history();
+    }
+
+    /// What was said up to here is history: nothing of what follows belongs to its last message, or to its last turn.
+    pub fn end_history(&mut self) {
+        self.begin_turn();
+        self.last_message = None;
+        self.last_is_whole = true;
+    }
+
+    /// Whether what the user says now begins a turn, in a history that an agent replays.
+    pub fn is_turn_over(&self) -> bool {
+        !matches!(self.entries.last(), None | Some(Entry::User(_)))
+    }
+
+    /// The ids of the session's tool calls that did not come to their end.
+    pub fn unfinished_tools(&self) -> impl Iterator<Item = &str> {
+        self.entries[self.session_start..].iter().filter_map(|entry| match entry {
+            Entry::Tool(call) if !call.status.is_final() => Some(call.id.as_str()),
+            _ => None,
+        })
     }
 
     /// Whether anything was said or done in the session.

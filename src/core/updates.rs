@@ -3,11 +3,13 @@
 use std::fmt::{self, Write};
 
 use super::effect::{Effect, Show, UserEvent};
+use super::event::TimerKey;
 use super::ids::{ChatId, ConnId, SessionId};
 use super::message::Update;
+use super::reopen::Replay;
 use super::state::{Session, State};
 use super::tool_call::{ToolCall, ToolCallPatch, ToolStatus};
-use super::transcript::{Change, Severity};
+use super::transcript::{Change, Severity, Speaker};
 
 /// How much is kept of what comes for sessions that the agent has not announced yet, in bytes. Its debug text is the
 /// measure: that needs to know of no part of an update, and is never shorter than its texts.
@@ -29,6 +31,10 @@ impl State {
             self.keep_early(conn, session, update);
             return;
         };
+        let replay = self.chats.get(&chat).map(|chat| chat.replay).unwrap_or_default();
+        if replay != Replay::None && self.replay(chat, replay, &update) {
+            return;
+        }
         match update {
             Update::Chunk { speaker, message_id, text } => {
                 let change = self
@@ -52,6 +58,21 @@ impl State {
                 self.update_facts(chat, update);
             }
         }
+    }
+
+    /// An agent replays the history of a session: whether this part of it is not to be shown.
+    fn replay(&mut self, id: ChatId, replay: Replay, update: &Update) -> bool {
+        // It is at work, however long that takes.
+        let due = self.now.plus(self.config.timeouts.session_new);
+        self.effects.push(Effect::SetTimer(TimerKey::NewSession(id), due));
+        if let Update::Chunk { speaker: Speaker::User, .. } = update
+            && let Some(chat) = self.chats.get_mut(&id)
+            && chat.transcript.is_turn_over()
+        {
+            chat.transcript.begin_turn();
+        }
+        let is_history = matches!(update, Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_));
+        replay == Replay::Ignored && (is_history || matches!(update, Update::Unknown { .. }))
     }
 
     fn update_facts(&mut self, id: ChatId, update: Update) {
@@ -101,7 +122,8 @@ impl State {
     /// Takes over what is said of a tool call; `is_new` when the agent announced a call rather than a change of one.
     pub(super) fn update_tool(&mut self, id: ChatId, mut patch: ToolCallPatch, is_new: bool) {
         let now = self.now;
-        self.fill_tails(patch.content.as_deref_mut().unwrap_or_default());
+        self.fill_tails(id, patch.content.as_deref_mut().unwrap_or_default());
+        let reports = std::mem::take(&mut patch.terminals);
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let tool_id = patch.id.clone();
         let may_move = patch.locations.is_some() || patch.content.is_some() || patch.raw_input.is_some();
@@ -126,17 +148,26 @@ impl State {
                 turn.unfinished.insert(tool_id.clone());
             }
         }
+        if self.chats.get(&id).is_some_and(|chat| chat.replay != Replay::None) {
+            // What it did is long done, and where it was is no place to go to.
+            self.transcript_changed(id, change);
+            return;
+        }
         self.note_doings(id, &tool_id, before.as_ref() != Some(&status) && status.is_final());
         self.transcript_changed(id, change);
+        self.terminals_reported(id, &tool_id, reports);
         if before.as_ref() != Some(&status) {
             self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));
         }
         if may_move {
             self.visit(id, &tool_id);
+            self.visit_terminal(id, &tool_id);
         }
         if status.is_final() {
+            self.end_reported_terminals(id, &tool_id);
             self.look_again(id);
         }
+        self.propose(id, &tool_id, may_move);
         if self.is_asked_about(id, &tool_id) {
             if status.is_final() {
                 self.settle_permissions_of_tool(id, &tool_id);
@@ -154,6 +185,7 @@ impl State {
             .get_mut(&id)
             .and_then(|chat| chat.transcript.update_tool(tool, |call| call.set_status(status, now)));
         self.transcript_changed(id, change);
+        self.end_reported_terminals(id, tool);
     }
 
     fn transcript_changed(&mut self, id: ChatId, change: Option<Change>) {

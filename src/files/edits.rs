@@ -1,14 +1,10 @@
 //! From one text to another in the fewest lines, and parts of a text by line.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
-
+use crate::changes::{Change, changes, rows};
 use crate::core::effect::ReadRange;
-
-/// A diff that takes longer is cut coarser.
-const DEADLINE: Duration = Duration::from_millis(200);
 
 /// One replacement in a buffer, as `nvim_buf_set_text` takes it: rows and columns 0-based, columns in bytes, the end
 /// exclusive.
@@ -68,7 +64,7 @@ pub fn as_read(text: &str) -> Cow<'_, str> {
 
 /// The lines of a text as Neovim's buffer holds them: the last line break ends the last line.
 fn buffer_lines(text: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = text.split('\n').collect();
+    let mut lines = rows(text);
     if lines.len() > 1 && lines.last() == Some(&"") {
         lines.pop();
     }
@@ -79,56 +75,26 @@ fn buffer_lines(text: &str) -> Vec<&str> {
 /// line breaks. Lines that are the same in both are not touched.
 pub fn buffer_edits(old: &str, new: &str) -> Vec<BufferEdit> {
     let (old, new) = (buffer_lines(old), buffer_lines(new));
-    let deadline = Some(Instant::now() + DEADLINE);
-    let ops = capture_diff_slices_deadline(Algorithm::Patience, &old, &new, deadline);
-    let mut edits: Vec<BufferEdit> = ops.into_iter().filter_map(|op| edit(op, &old, &new)).collect();
-    edits.reverse();
-    edits
+    changes(&old, &new).into_iter().rev().map(|change| edit(&change, &old, &new)).collect()
 }
 
-fn edit(op: DiffOp, old: &[&str], new: &[&str]) -> Option<BufferEdit> {
-    let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
-    match op {
-        DiffOp::Equal { .. } => None,
-        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-            let last = old_index + old_len - 1;
-            Some(BufferEdit {
-                row: old_index,
-                col: 0,
-                end_row: last,
-                end_col: old[last].len(),
-                lines: owned(&new[new_index..new_index + new_len]),
-            })
-        }
-        DiffOp::Insert { old_index, new_index, new_len } => {
-            let mut lines = owned(&new[new_index..new_index + new_len]);
-            // Before a line that stays, or, at the end, after the last one.
-            let (row, col) = if old_index < old.len() {
-                lines.push(String::new());
-                (old_index, 0)
-            } else {
-                lines.insert(0, String::new());
-                (old.len() - 1, old[old.len() - 1].len())
-            };
-            Some(BufferEdit { row, col, end_row: row, end_col: col, lines })
-        }
-        DiffOp::Delete { old_index, old_len, .. } => {
-            let end = old_index + old_len;
-            Some(if end < old.len() {
-                BufferEdit { row: old_index, col: 0, end_row: end, end_col: 0, lines: vec![String::new()] }
-            } else {
-                // The last lines go together with the line break before them. There is one: a text has a line at least.
-                let before = old_index.saturating_sub(1);
-                BufferEdit {
-                    row: before,
-                    col: old[before].len(),
-                    end_row: end - 1,
-                    end_col: old[end - 1].len(),
-                    lines: vec![String::new()],
-                }
-            })
-        }
+fn edit(change: &Change, old: &[&str], new: &[&str]) -> BufferEdit {
+    let Range { start, end } = change.old;
+    let mut lines: Vec<String> = new[change.new.clone()].iter().map(|&line| line.to_owned()).collect();
+    if start < end && !lines.is_empty() {
+        let last = end - 1;
+        return BufferEdit { row: start, col: 0, end_row: last, end_col: old[last].len(), lines };
     }
+    if end < old.len() {
+        // Before a line that stays.
+        lines.push(String::new());
+        return BufferEdit { row: start, col: 0, end_row: end, end_col: 0, lines };
+    }
+    // At the end, together with the line break before. There is one: a text has a line at least.
+    lines.insert(0, String::new());
+    let before = start.saturating_sub(1);
+    let last = end - 1;
+    BufferEdit { row: before, col: old[before].len(), end_row: last, end_col: old[last].len(), lines }
 }
 
 /// The lines of `text` that `range` asks for, with their line breaks.

@@ -5,8 +5,10 @@
 //! way, for then only Neovim knows what became of it.
 
 mod buffer;
+mod committed;
 mod due;
 mod hunks;
+mod mirror;
 mod order;
 mod plan;
 mod restore;
@@ -34,6 +36,7 @@ use crate::core::event::FileOutcome;
 use crate::core::ids::{ConnId, SessionId};
 use crate::files::{disk, edits, paths};
 use due::Due;
+use mirror::Mirrors;
 use order::{Order, Place};
 use seen::Seen;
 
@@ -56,6 +59,7 @@ struct Shared {
     seen: Seen,
     behind: Mutex<HashMap<PathBuf, Behind>>,
     due: Due,
+    mirrors: Mirrors,
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
@@ -177,6 +181,7 @@ impl Files {
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
         self.shared.seen.remember(&job.session, &path, &current.text, current.is_of_disk);
+        self.mirror_ahead(path);
         answer
     }
 

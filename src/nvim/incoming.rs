@@ -10,9 +10,11 @@ use rmpv::Value;
 use tokio::sync::mpsc;
 
 use super::channel::Writer;
-use crate::core::event::UserAction;
-use crate::core::ids::{ChatId, OpenId, PromptId, TerminalId};
+use crate::core::event::{KnownSession, UserAction};
+use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
+use crate::core::message::TerminalWanted;
 use crate::core::prompt::{PromptPart, Source};
+use crate::core::rejections::Rejection;
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
 use crate::view::Row;
@@ -48,6 +50,10 @@ pub enum FromLua {
     Asked(ChatId, Vec<Row>),
     /// The mode that kept us from editing this buffer has ended.
     FileFree(i64),
+    /// The text of this buffer is gone, or another one than what its changes told.
+    MirrorGone(i64),
+    /// Whether a file has pending changes now.
+    ChangesPending(PathBuf, bool),
 }
 
 /// Where a transcript is to be written.
@@ -129,11 +135,25 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
         "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
+        "mirror_gone" => FromLua::MirrorGone(get(arguments, "buf")?.as_i64()?),
         "open" => FromLua::Action(UserAction::Open {
             chat: chat()?,
             agent: string(arguments, "agent"),
             cwd: PathBuf::from(string(arguments, "cwd")?),
+            known: known(arguments),
         }),
+        "sessions" => FromLua::Action(UserAction::ListSessions {
+            question: QuestionId(integer(arguments, "id")?),
+            agent: string(arguments, "agent"),
+            cwd: string(arguments, "cwd").map(PathBuf::from),
+            at: PathBuf::from(string(arguments, "at")?),
+        }),
+        "delete_session" => FromLua::Action(UserAction::DeleteSession {
+            agent: string(arguments, "agent")?,
+            session: string(arguments, "session").map(|id| SessionId::from(id.as_str())),
+            key: integer(arguments, "key").map(SessionKey),
+        }),
+        "take_along" => FromLua::Action(UserAction::TakeAlong(chat()?)),
         "close" => FromLua::Action(UserAction::Close(chat()?)),
         "prompt" => FromLua::Action(UserAction::Prompt {
             chat: chat()?,
@@ -154,6 +174,12 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "run_command" => FromLua::Action(UserAction::RunCommand {
+            run: integer(arguments, "run")?,
+            chat: chat()?,
+            wanted: Box::new(wanted(arguments)),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+        }),
         "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
         "terminal_input" => FromLua::TerminalInput(
             TerminalId(integer(arguments, "terminal")?),
@@ -173,10 +199,30 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             turn: integer(arguments, "turn"),
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
+        "changes_decided" => FromLua::Action(UserAction::Decided {
+            chat: chat()?,
+            path: PathBuf::from(string(arguments, "path")?),
+            rejected: array(arguments, "rejected").iter().filter_map(rejection).collect(),
+            pending: array(arguments, "pending").iter().filter_map(Value::as_u64).collect(),
+        }),
+        "changes_pending" => FromLua::ChangesPending(
+            PathBuf::from(string(arguments, "path")?),
+            integer(arguments, "pending").is_some_and(|count| count > 0),
+        ),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
         "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
         _ => return None,
+    })
+}
+
+/// The session that a chat is to have, if it is not to be a new one.
+fn known(arguments: &Value) -> Option<KnownSession> {
+    Some(KnownSession {
+        session: SessionId::from(string(arguments, "session")?.as_str()),
+        key: integer(arguments, "key").map(SessionKey),
+        title: string(arguments, "title"),
+        is_fork: get(arguments, "fork").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 
@@ -200,6 +246,18 @@ fn asked_row(value: &Value) -> Option<Row> {
     Some(Row { text: line, marks })
 }
 
+/// A change that the user rejected.
+fn rejection(value: &Value) -> Option<Rejection> {
+    let lines = array(value, "lines");
+    Some(Rejection {
+        hunk: integer(value, "id")?,
+        row: index(value, "first")?,
+        line: lines.first().and_then(text),
+        lines: lines.len(),
+        old_lines: array(value, "old").len(),
+    })
+}
+
 /// A piece of a prompt.
 fn part(value: &Value) -> Option<PromptPart> {
     let source = match get(value, "type")?.as_str()? {
@@ -216,6 +274,18 @@ fn part(value: &Value) -> Option<PromptPart> {
 }
 
 /// The value of a key of a map.
+/// A command of the user.
+fn wanted(arguments: &Value) -> TerminalWanted {
+    let env = named(arguments, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
+    TerminalWanted {
+        command: string(arguments, "command").unwrap_or_default(),
+        args: array(arguments, "args").iter().filter_map(text).collect(),
+        env,
+        cwd: None,
+        output_byte_limit: Some(0),
+    }
+}
+
 pub(crate) fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
     map.as_map()?.iter().find(|(known, _)| known.as_str() == Some(key)).map(|(_, value)| value)
 }

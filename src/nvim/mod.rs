@@ -17,5 +17,6 @@ pub mod frames;
 pub mod hand;
 pub mod incoming;
 pub mod places;
+pub mod sessions;
 pub mod terminals;
 mod wire;

@@ -20,6 +20,8 @@ pub struct Choice {
     pub base_url: Option<String>,
     /// Another key than the profile's.
     pub key: Option<Key>,
+    /// The key is not needed, and servers on this machine are not looked for.
+    pub offline: bool,
 }
 
 /// An endpoint, and the profile that it comes from.
@@ -44,6 +46,7 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
         let (name, profile) = select(config, choice).await?;
         let endpoint = match &choice.key {
             Some(key) => Endpoint { key: Some(key.clone()), ..profile.endpoint_without_key(&name)? },
+            None if choice.offline => profile.endpoint_without_key(&name)?,
             None => profile.endpoint(&name).await?,
         };
         return Ok(Chosen { endpoint, profile });
@@ -52,12 +55,12 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
         .map_err(|error| ProfileError::Invalid { name: "--base-url".to_owned(), reason: error.to_string() })?;
     let (name, profile) = match named(config, choice) {
         Some(name) => (name.clone(), config.profile(&name)?),
-        None => by_host(&url),
+        None => by_host(config, &url),
     };
     let same_server = profile.base_url(&name).is_ok_and(|own| own.host() == url.host());
     let profile = Profile { base_url: Some(url.to_string()), ..profile };
     let mut endpoint = match &choice.key {
-        None if same_server => profile.endpoint(&name).await?,
+        None if same_server && !choice.offline => profile.endpoint(&name).await?,
         _ => profile.endpoint_without_key(&name)?,
     };
     if !same_server {
@@ -65,7 +68,7 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
     }
     if let Some(key) = &choice.key {
         endpoint.key = Some(key.clone());
-    } else if endpoint.key.is_none() && !url.is_loopback() && !same_server {
+    } else if !choice.offline && endpoint.key.is_none() && !url.is_loopback() && !same_server {
         return Err(ProfileError::Key(format!(
             "--base-url requires --api-key: the key of profile {name:?} is not sent to {}",
             url.host()
@@ -92,11 +95,20 @@ async fn select(config: &Config, choice: &Choice) -> Result<(String, Profile), P
     if let Some(profile) = by_key.and_then(|found| known(found.name)) {
         return Ok((by_key.map_or("", |found| found.name).to_owned(), profile));
     }
+    if choice.offline {
+        return Err(ProfileError::NotLookedFor);
+    }
     find_local().await.into_iter().next().ok_or(ProfileError::None)
 }
 
-/// A profile for a URL of which nothing else is known: that of the known server at this host and port, else a generic one.
-fn by_host(url: &BaseUrl) -> (String, Profile) {
+/// A profile for a URL of which nothing else is known: that of the file or the known server at this host and port, else a
+/// generic one.
+fn by_host(config: &Config, url: &BaseUrl) -> (String, Profile) {
+    let configured =
+        config.profiles.iter().find(|(name, profile)| profile.base_url(name).is_ok_and(|own| own.host() == url.host()));
+    if let Some((name, profile)) = configured {
+        return (name.clone(), profile.clone());
+    }
     let same =
         |name: &str| known(name).is_some_and(|profile| profile.base_url(name).is_ok_and(|own| same_server(&own, url)));
     match KNOWN.iter().find(|candidate| same(candidate.name)) {

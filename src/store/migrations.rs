@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// From format `n` to `n + 1`, at index `n`.
-const STEPS: [&str; NEWEST as usize] = [ANSWERS_AND_RESPONSES];
+const STEPS: [&str; NEWEST as usize] = [ANSWERS_AND_RESPONSES, SESSIONS];
 
 const ANSWERS_AND_RESPONSES: &str = "
     CREATE TABLE answers (
@@ -29,8 +29,32 @@ const ANSWERS_AND_RESPONSES: &str = "
     ) STRICT;
 ";
 
+const SESSIONS: &str = "
+    CREATE TABLE sessions (
+        key        INTEGER PRIMARY KEY,
+        agent      TEXT NOT NULL,
+        id         TEXT NOT NULL,
+        cwd        BLOB NOT NULL,
+        title      TEXT,
+        opening    TEXT,
+        last       TEXT,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        bytes      INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX sessions_by_age ON sessions (updated_at);
+    CREATE INDEX sessions_by_name ON sessions (agent, id);
+    CREATE TABLE events (
+        session INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+        entry   INTEGER NOT NULL,
+        part    INTEGER NOT NULL,
+        body    TEXT NOT NULL,
+        PRIMARY KEY (session, entry, part)
+    ) STRICT;
+";
+
 /// The newest format, which this build writes.
-pub(super) const NEWEST: u32 = 1;
+pub(super) const NEWEST: u32 = 2;
 
 /// The file's format; 0 for a new file.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {

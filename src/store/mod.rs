@@ -12,10 +12,12 @@
 
 mod answers;
 mod handle;
+mod kept;
 mod migrations;
 mod open;
 mod redact;
 mod responses;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +29,9 @@ use rusqlite::{Connection, ErrorCode};
 
 pub use answers::{Action, Answer, AnswerId, NewAnswer};
 pub use handle::Handle;
+pub use kept::Piece;
 pub use responses::{KeptResponse, NewResponse};
+pub use sessions::{About, Batch, KeptSession, SessionEvent, SessionRow, Which};
 
 /// The file's name in the state directory.
 pub const FILE_NAME: &str = "store.db";
@@ -57,11 +61,16 @@ pub struct Limits {
     pub answers: u32,
     /// Bytes of kept responses, with what was asked.
     pub response_bytes: u64,
+    /// Bytes of what was said in one session.
+    pub session_bytes: u64,
+    /// The same of all sessions together.
+    pub sessions_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { answers: 10_000, response_bytes: 64 * 1024 * 1024 }
+        const MIB: u64 = 1024 * 1024;
+        Self { answers: 10_000, response_bytes: 64 * MIB, session_bytes: 32 * MIB, sessions_bytes: 256 * MIB }
     }
 }
 
@@ -69,7 +78,7 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder, or the file in it, cannot be made or opened.
-    #[error("{} cannot be opened ({reason}): check its permissions; until then nothing is remembered", path.display())]
+    #[error("nothing is remembered, since the store cannot be opened ({reason}): check {}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -77,11 +86,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A newer version of the plugin has been here.
-    #[error(
-        "{} is of a newer agentchat (format {found}, this one knows {known}): update agentchat; until then nothing is \
-         remembered",
-        path.display()
-    )]
+    #[error("update agentchat: its store is of a newer version ({found}, not {known}); nothing is remembered")]
     Newer {
         /// The file.
         path: PathBuf,
@@ -91,7 +96,7 @@ pub enum StoreError {
         known: u32,
     },
     /// There is no room on the disk.
-    #[error("the disk is full: free some space; until then nothing is remembered")]
+    #[error("nothing is remembered, since the disk is full: free some space")]
     Full,
     /// Another Neovim was writing for longer than we wait.
     #[error("the store was busy for too long: try again")]
@@ -100,7 +105,7 @@ pub enum StoreError {
     #[error("this is not remembered, since it contains what looks like a secret")]
     Secret,
     /// The file is damaged; the next time that it is opened, it is set aside.
-    #[error("{} is damaged: it is set aside when Neovim is started again, and a new one is begun", .0.display())]
+    #[error("the store is damaged: start Neovim again, then it is set aside and begins anew ({})", .0.display())]
     Damaged(PathBuf),
     /// The store could not be opened, and why, or its thread has ended.
     #[error("{0}")]
@@ -140,11 +145,7 @@ impl Store {
     /// What the user should know about how the file was opened: that a damaged one was set aside, and where it is.
     pub fn notice(&self) -> Option<String> {
         let aside = self.set_aside.as_ref()?;
-        let path = self.path.display();
-        Some(format!(
-            "{path} was damaged: remembered answers and sessions begin anew. The damaged file is kept as {}.",
-            aside.display()
-        ))
+        Some(format!("The store was damaged and begins anew; the damaged one is kept as {}.", aside.display()))
     }
 
     /// What became of an operation, in terms of what the user can do about it.

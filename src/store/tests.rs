@@ -8,6 +8,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::core::ids::{Millis, SessionKey};
+use crate::core::tool_call::{ToolCall, ToolContent, ToolStatus};
+use crate::core::transcript::{Entry, PlanStatus, PlanStep, Severity, Speaker};
 
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +267,7 @@ fn responses_are_listed_by_pages_and_gone_when_they_expire_or_are_deleted() {
 #[test]
 fn the_oldest_goes_when_there_is_too_much_but_never_the_newest() {
     let (_folder, path) = folder();
-    let limits = Limits { answers: 3, response_bytes: 1000 };
+    let limits = Limits { answers: 3, response_bytes: 1000, ..Limits::default() };
     let mut store = Store::open_with(&path, limits).unwrap();
     for number in 0..5 {
         store.remember(&answer("/a", &number.to_string())).unwrap();
@@ -295,6 +298,121 @@ async fn a_handle_does_what_is_asked_in_order_and_says_when_there_is_no_store() 
     let notice = nowhere.notice().await.expect("the user is told");
     assert!(notice.contains("cannot be opened"), "{notice}");
     assert_eq!(nowhere.answers(None).await.unwrap_err().to_string(), notice);
+}
+
+fn said(entry: usize, part: usize, speaker: Speaker, text: &str) -> SessionEvent {
+    SessionEvent { entry, part, piece: Piece::Text(speaker, text.to_owned()) }
+}
+
+fn batch(key: u64, events: Vec<SessionEvent>) -> Batch {
+    let about = About { agent: "tour".into(), id: format!("s{key}"), cwd: "/p".into(), title: None };
+    Batch { key: SessionKey(key), about, replaces: None, events }
+}
+
+fn texts(session: &KeptSession) -> Vec<String> {
+    session.entries.iter().map(|entry| entry.text().map_or_else(|| format!("{entry:?}"), ToString::to_string)).collect()
+}
+
+#[test]
+fn a_session_is_kept_in_order_and_what_is_replaced_is_there_once() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let mut call = ToolCall::new("c1".into(), Millis(5));
+    call.content = vec![ToolContent::Diff { path: "/p/a".into(), old: None, new: "x".into() }];
+    let tool =
+        |call: &ToolCall| SessionEvent { entry: 1, part: 0, piece: Piece::Whole(Entry::Tool(Box::new(call.clone()))) };
+    let mut first = batch(1, vec![said(0, 0, Speaker::User, "fix\nit"), tool(&call)]);
+    store.record(&first).unwrap();
+    call.set_status(ToolStatus::Completed, Millis(9));
+    let plan = vec![PlanStep { content: "one".into(), status: PlanStatus::InProgress }];
+    first.events = vec![
+        tool(&call),
+        said(2, 0, Speaker::Agent, "done "),
+        said(2, 1, Speaker::Agent, "so"),
+        SessionEvent { entry: 3, part: 0, piece: Piece::Whole(Entry::Plan(plan.clone())) },
+        SessionEvent { entry: 4, part: 0, piece: Piece::Whole(Entry::Notice(Severity::Stop, "Cancelled.".into())) },
+    ];
+    first.about.title = Some("A title".into());
+    store.record(&first).unwrap();
+    drop(store);
+    let store = Store::open(&path).unwrap();
+    let kept = store.session(&Which::Key(SessionKey(1))).unwrap().unwrap();
+    assert_eq!(kept.entries.len(), 5);
+    assert_eq!(kept.entries[0].text().unwrap().to_string(), "fix\nit");
+    assert_eq!(kept.entries[2].text().unwrap().to_string(), "done so");
+    assert_eq!(kept.entries[3..], [Entry::Plan(plan), Entry::Notice(Severity::Stop, "Cancelled.".into())]);
+    let Entry::Tool(kept_call) = &kept.entries[1] else { panic!("{:?}", kept.entries[1]) };
+    assert_eq!((&kept_call.id, &kept_call.status, &kept_call.content), (&call.id, &call.status, &call.content));
+    assert_eq!(kept_call.ended.unwrap().since(kept_call.started), 4);
+    let row = &store.sessions(Some(Path::new("/p")), 9).unwrap()[0];
+    assert_eq!((row.about.title.as_deref(), row.opening.as_deref()), (Some("A title"), Some("fix")));
+    assert_eq!(row.last.as_deref(), Some("done "));
+    assert!(store.sessions(Some(Path::new("/other")), 9).unwrap().is_empty());
+    let lines = store.session_lines(SessionKey(1)).unwrap();
+    assert_eq!(lines.len(), 6);
+    assert!(lines.iter().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+}
+
+#[test]
+fn a_session_that_is_continued_replaces_what_was_kept_of_it_and_keeps_its_age() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    store.record(&batch(1, vec![said(0, 0, Speaker::User, "old")])).unwrap();
+    store.record(&batch(2, vec![said(0, 0, Speaker::User, "other")])).unwrap();
+    let born = store.session(&Which::Key(SessionKey(1))).unwrap().unwrap().row.created_at_ms;
+    let mut next = batch(3, vec![said(0, 0, Speaker::User, "old"), said(1, 0, Speaker::User, "new")]);
+    next.replaces = Some(SessionKey(1));
+    store.record(&next).unwrap();
+    next.events = vec![said(2, 0, Speaker::Agent, "more")];
+    store.record(&next).unwrap();
+    assert_eq!(store.session(&Which::Key(SessionKey(1))).unwrap(), None);
+    let kept = store.session(&Which::Named { agent: "tour".into(), id: "s3".into() }).unwrap().unwrap();
+    assert_eq!((texts(&kept).len(), kept.row.created_at_ms), (3, born));
+    assert_eq!(store.sessions(None, 9).unwrap().len(), 2);
+    assert!(store.delete_session(&Which::Named { agent: "tour".into(), id: "s2".into() }).unwrap());
+    assert!(!store.delete_session(&Which::Key(SessionKey(2))).unwrap());
+    assert_eq!(store.sessions(None, 9).unwrap().len(), 1);
+    assert!(store.session_lines(SessionKey(2)).unwrap().is_empty());
+}
+
+#[test]
+fn what_was_said_is_bounded_by_session_and_in_all_and_the_newest_stays() {
+    let (_folder, path) = folder();
+    let limits = Limits { session_bytes: 4000, sessions_bytes: 8000, ..Limits::default() };
+    let mut store = Store::open_with(&path, limits).unwrap();
+    for key in 1..=5 {
+        for entry in 0..20 {
+            let text = format!("{entry} {}", "x".repeat(400));
+            store.record(&batch(key, vec![said(entry, 0, Speaker::Agent, &text)])).unwrap();
+        }
+        let kept = store.session(&Which::Key(SessionKey(key))).unwrap().unwrap();
+        assert!(texts(&kept).last().unwrap().starts_with("19 "));
+        let bytes: usize = texts(&kept).iter().map(String::len).sum();
+        assert!((2000..4000).contains(&bytes), "{bytes}");
+    }
+    let keys: Vec<u64> = store.sessions(None, 9).unwrap().iter().map(|row| row.key.0).collect();
+    assert!(keys.contains(&5) && keys.len() < 4, "{keys:?}");
+    let huge = "y".repeat(20_000);
+    store.record(&batch(9, vec![said(0, 0, Speaker::Agent, &huge)])).unwrap();
+    let kept = store.session(&Which::Key(SessionKey(9))).unwrap().unwrap();
+    assert_eq!(texts(&kept), [huge], "the newest entry is whole");
+}
+
+#[test]
+fn no_secret_of_a_session_reaches_the_disk() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let secret = "sk-proj-abcdefghijklmnop";
+    let mut call = ToolCall::new("c1".into(), Millis(0));
+    call.title = format!("curl {secret}");
+    call.raw_input = Some(std::sync::Arc::new(serde_json::json!({"command": ["curl", secret], "apiKey": secret})));
+    call.content = vec![ToolContent::Text(format!("x {secret} y").into())];
+    let mut batch = batch(1, vec![said(0, 0, Speaker::User, &format!("my key is {secret}"))]);
+    batch.events.push(SessionEvent { entry: 1, part: 0, piece: Piece::Whole(Entry::Tool(Box::new(call))) });
+    batch.about.title = Some(format!("about {secret}"));
+    store.record(&batch).unwrap();
+    let bytes = all_bytes(&path);
+    assert!(contains(&bytes, "my key is") && !contains(&bytes, secret));
 }
 
 #[cfg(unix)]

@@ -73,14 +73,19 @@ fn a_heredoc_of_a_thousand_lines_scrolls_and_its_keys_stay_in_view() {
         let window = wait_float(&editor);
         assert!(window.height + 2 <= u64::from(size.1) * 3 / 4, "{size:?}: not all of the screen: {screen}");
         enter_float(&editor);
-        for (keys, seen) in [("<C-d>", "text"), ("G", ""), ("gg", "Run it"), ("/text 500<CR>zt", "text 500")] {
+        for (keys, seen) in [
+            ("<C-d>", "text"),
+            ("G", ""),
+            ("gg", "Run it"),
+            ("/text 500<CR>zt", "text 500"),
+            ("/text 1000<CR>", "text 1000"),
+        ] {
             editor.input(keys);
             editor.wait_screen(seen);
             for key in ["y ", "2 ", "n ", "4 "] {
                 wait_border(&editor, key);
             }
         }
-        editor.wait_screen("text 1000");
         wait_grace(&editor);
         editor.input("n");
         assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("reject_once"), "{size:?}");
@@ -90,7 +95,7 @@ fn a_heredoc_of_a_thousand_lines_scrolls_and_its_keys_stay_in_view() {
 #[test]
 fn options_stand_above_a_long_command_where_there_is_room() {
     let (_agent, editor) = asked(&asking([about(&heredoc(), &usual())]), Setup::new());
-    for text in ["y 1 Name of allow_once", "2 Name of allow_always (press twice)", "n 3 Name of", "$ text 1 of it"] {
+    for text in ["y 1 Name of allow_once", "2 Name of allow_always (twice)", "n 3 Name of", "$ text 1 of it"] {
         editor.wait_screen(text);
     }
 }
@@ -193,6 +198,20 @@ fn the_users_own_mapping_answers() {
     enter_code(&editor);
     editor.input("<Space>ay");
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
+}
+
+#[test]
+fn a_mapping_answers_in_the_middle_of_a_word() {
+    let init = "vim.keymap.set('i', '<M-y>', '<Plug>(agentchat-allow)')";
+    let (agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), Setup::new().init(init));
+    wait_readable(&editor, "Run it");
+    enter_code(&editor);
+    editor.input("ibegin");
+    wait_border(&editor, " <M-y> allow ");
+    editor.input("<M-y>ning");
+    assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
+    editor.wait_screen("beginning");
+    assert_eq!(editor.screen().mode(), "insert");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Requests in the transcript instead of a float.
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::chat::{self, enter_code, windows};
 use crate::permissions::{ASK, asking, selected, wait_grace};
@@ -8,7 +8,7 @@ use crate::support::scenario::{Scenario, ask_permission, ask_permission_with, ch
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 fn setup() -> Setup {
-    Setup::new().config("permission", json!({ "style": "inline" })).file("a.txt", "one\n").arg("a.txt")
+    Setup::new().config("permissions", json!({ "style": "inline" })).file("a.txt", "one\n").arg("a.txt")
 }
 
 #[track_caller]
@@ -182,6 +182,14 @@ fn the_card_goes_with_a_cancel_with_the_agent_and_with_the_helper() {
 }
 
 #[test]
+fn the_style_is_set_where_its_name_says_too() {
+    let setup = Setup::new().config("permission", json!({ "style": "inline" }));
+    let (_agent, editor) = asked(&asking([ask_permission("t1", "Run it")]), setup);
+    assert_eq!(floats(&editor), 0);
+    assert_eq!(editor.messages(), "");
+}
+
+#[test]
 fn a_wrong_style_is_told_and_the_float_is_taken() {
     let setup = Setup::new().config("permission", json!({ "style": "inlined" }));
     let (_agent, editor) = chat::open(&Scenario::new().on_prompt([ask_permission("t", "Run it"), end_turn()]), setup);
@@ -189,5 +197,4 @@ fn a_wrong_style_is_told_and_the_float_is_taken() {
     editor.wait_until("the float", |e| floats(e) == 1);
     let messages = editor.messages();
     assert!(messages.contains("permission.style"), "{messages}");
-    let _: Json = editor.status();
 }

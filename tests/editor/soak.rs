@@ -27,7 +27,7 @@ impl Chance {
     }
 }
 
-/// The seed of this run: $AGENTCHAT_SEED, or one that is always the same.
+/// The seed of this run: `$AGENTCHAT_SEED`, or one that is always the same.
 fn seed() -> u64 {
     std::env::var("AGENTCHAT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11)
 }

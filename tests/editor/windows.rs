@@ -175,10 +175,14 @@ fn a_session_file_brings_the_chat_back() {
     editor.wait_until("the windows", |e| chat::is_open(e) && windows(e).len() == 3);
     editor.wait_screen("text of a");
     assert_eq!(prompt_text(&editor), "unsent");
+    // The agent cannot open its sessions again: what was said is kept here, and goes along.
+    editor.wait_transcript("cannot open earlier sessions");
+    editor.wait_transcript("a reply");
     enter(&editor, "agentchat_prompt");
     editor.input("<CR>");
-    editor.wait_transcript("a reply");
-    assert_eq!(prompts(&agent), ["one", "two", "unsent"]);
+    let sent = agent.wait_received("session/prompt", 3)["params"]["prompt"].clone();
+    assert!(sent[0]["text"].as_str().is_some_and(|text| text.contains("one") && text.contains("two")), "{sent}");
+    assert_eq!(sent[1]["text"], json!("unsent"));
     enter(&editor, "agentchat_prompt");
     editor.input(":q<CR>");
     editor.wait_until("only the code's window", |e| windows(e).len() == 1);

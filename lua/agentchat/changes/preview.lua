@@ -444,8 +444,8 @@ function M.start()
   end
   is_started = true
   require("agentchat.highlight").set()
-  store.listen(function(file, in_edit)
-    if not in_edit then
+  store.listen(function(file, later)
+    if not later then
       redraw(file, true)
       return
     end

@@ -30,7 +30,7 @@ local files = {}
 local last_version = 0
 ---@type table<string, true> files whose change was not announced yet
 local changed = {}
----@type fun(file: agentchat.ChangedFile, in_edit: boolean)[]
+---@type fun(file: agentchat.ChangedFile, later: boolean)[]
 local listeners = {}
 
 ---@param path string
@@ -39,9 +39,9 @@ function M.get(path)
   return files[path]
 end
 
---- Calls `listener` after each change of a file's table, also when only rows moved; `in_edit` is whether the buffer is
---- being edited at this moment.
----@param listener fun(file: agentchat.ChangedFile, in_edit: boolean)
+--- Calls `listener` after each change of a file's table, also when only rows moved; `later` is whether it may wait:
+--- a buffer is being edited at this moment.
+---@param listener fun(file: agentchat.ChangedFile, later: boolean)
 function M.listen(listener)
   listeners[#listeners + 1] = listener
 end
@@ -93,6 +93,7 @@ local function announce(file)
       for _, path in ipairs(paths) do
         local now = files[path]
         local data = { path = path, pending = now and M.pending(now) or 0 }
+        require("agentchat.helper").notify("changes_pending", data)
         require("agentchat.events").fire("AgentChatChanges", data)
       end
     end)
@@ -105,12 +106,12 @@ end
 ---@param facts agentchat.ChangeFacts
 ---@param hunks agentchat.Hunk[]
 ---@param moved? boolean
----@param in_edit? boolean
-function M.set(file, facts, hunks, moved, in_edit)
+---@param later? boolean whether those who listen may wait
+function M.set(file, facts, hunks, moved, later)
   last_version = last_version + 1
   file.facts, file.hunks, file.version = facts, hunks, last_version
   for _, listener in ipairs(listeners) do
-    listener(file, in_edit or false)
+    listener(file, later or false)
   end
   if not moved then
     announce(file)

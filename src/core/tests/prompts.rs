@@ -2,7 +2,7 @@ use super::world::{CHAT, World};
 use crate::core::effect::{Effect, GatherJob};
 use crate::core::event::{Event, UserAction};
 use crate::core::ids::PromptId;
-use crate::core::message::{AgentCall, Answer};
+use crate::core::message::{AgentCall, Answer, SessionCapabilities};
 use crate::core::prompt::{Found, PromptBlock, PromptCapabilities, PromptPart, Source};
 
 fn mentioning(world: &mut World, id: u64) {
@@ -38,7 +38,10 @@ fn what_a_prompt_mentions_is_looked_up_before_it_is_sent() {
     mentioning(&mut world, 1);
     world.happen(Event::Spawned(super::world::CONN));
     let takes = PromptCapabilities { image: false, embedded_context: true };
-    world.answer("initialize", Answer::Initialized { protocol_version: 1, agent_name: None, takes });
+    world.answer(
+        "initialize",
+        Answer::Initialized { protocol_version: 1, agent_name: None, takes, can: SessionCapabilities::default() },
+    );
     assert_eq!(gathers(&world).len(), 0);
     world.created("s");
     assert_eq!(gathers(&world).len(), 1);

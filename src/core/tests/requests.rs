@@ -6,7 +6,7 @@ use super::world::{CHAT, CONN, World, permission, session, tool};
 use crate::core::effect::{Effect, Show};
 use crate::core::event::{Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::OpenId;
-use crate::core::message::{AgentMessage, AgentRequest, Answer, Reply, RpcError, Update};
+use crate::core::message::{AgentMessage, AgentRequest, Answer, Reply, RpcError, SessionCapabilities, Update};
 use crate::core::prompt::PromptCapabilities;
 use crate::core::tool_call::{Location, ToolCallPatch, ToolContent, ToolStatus};
 
@@ -171,6 +171,7 @@ fn a_missing_file_is_an_error_except_for_the_agent_that_cannot_take_one() {
                 protocol_version: 1,
                 agent_name: Some(name.into()),
                 takes: PromptCapabilities::default(),
+                can: SessionCapabilities::default(),
             },
         );
         world.created("s");

@@ -6,21 +6,28 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::core::effect::{Effect, FileJob, GatherJob, Show};
-use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
-use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
+use crate::core::effect::{Effect, FileJob, GatherJob, Show, TerminalJob};
+use crate::core::event::{Departure, Event, FileOutcome, KnownSession, Recalled, TimerKey, UserAction};
+use crate::core::ids::{
+    CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId,
+};
 use crate::core::message::{
-    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, Update,
+    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, SessionCapabilities,
+    TerminalExit, TerminalVerb, TerminalWanted, Update,
 };
 use crate::core::prompt::{Found, PromptCapabilities, PromptPart, Source};
 use crate::core::requests::ReplyToken;
+use crate::core::text::GrowingText;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
-use crate::core::transcript::Speaker;
+use crate::core::transcript::{Entry, Speaker};
 
 /// One thing that may happen; numbers choose among what there is at that moment.
 #[derive(Debug, Clone)]
 enum Happening {
     Open(u64),
+    Reopen(u64, usize, bool),
+    Recalled(usize),
+    List,
     Close(u64),
     Prompt(u64, bool),
     TakeBack(u64, u64),
@@ -37,12 +44,19 @@ enum Happening {
     FileDone(usize, u8),
     Gathered(usize),
     Timer(usize),
+    TerminalStarted(usize, bool),
+    TerminalRead(usize),
+    TerminalExits(usize),
+    UserKills(u64),
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
     let chat = 1u64..4;
     prop_oneof![
         2 => chat.clone().prop_map(Happening::Open),
+        2 => (chat.clone(), any::<usize>(), any::<bool>()).prop_map(|(c, s, fork)| Happening::Reopen(c, s, fork)),
+        2 => any::<usize>().prop_map(Happening::Recalled),
+        1 => Just(Happening::List),
         1 => chat.clone().prop_map(Happening::Close),
         4 => (chat.clone(), any::<bool>()).prop_map(|(c, mentions)| Happening::Prompt(c, mentions)),
         1 => (chat.clone(), 0u64..20).prop_map(|(c, p)| Happening::TakeBack(c, p)),
@@ -54,11 +68,15 @@ fn happening() -> impl Strategy<Value = Happening> {
         8 => (any::<usize>(), prop::bool::weighted(0.9)).prop_map(|(c, ok)| Happening::AnswerCall(c, ok)),
         2 => (any::<usize>(), 0usize..3).prop_map(|(c, s)| Happening::Chunk(c, s)),
         2 => (any::<usize>(), 0u8..3, 0u8..5).prop_map(|(c, t, s)| Happening::Tool(c, t, s)),
-        8 => (any::<usize>(), 0usize..3, 0u8..6).prop_map(|(c, s, k)| Happening::Asks(c, s, k)),
+        8 => (any::<usize>(), 0usize..3, 0u8..11).prop_map(|(c, s, k)| Happening::Asks(c, s, k)),
         1 => (any::<usize>(), any::<usize>()).prop_map(|(c, r)| Happening::TakesBack(c, r)),
         3 => (any::<usize>(), 0u8..6).prop_map(|(r, o)| Happening::FileDone(r, o)),
         3 => any::<usize>().prop_map(Happening::Gathered),
         1 => any::<usize>().prop_map(Happening::Timer),
+        3 => (any::<usize>(), prop::bool::weighted(0.8)).prop_map(|(t, ok)| Happening::TerminalStarted(t, ok)),
+        2 => any::<usize>().prop_map(Happening::TerminalRead),
+        2 => any::<usize>().prop_map(Happening::TerminalExits),
+        1 => (1u64..6).prop_map(Happening::UserKills),
     ]
 }
 
@@ -70,6 +88,11 @@ struct Outside {
     sessions: Vec<SessionId>,
     files: Vec<FileJob>,
     gathers: Vec<GatherJob>,
+    recalls: Vec<ChatId>,
+    /// Commands that are to be started.
+    starts: Vec<TerminalJob>,
+    reads: Vec<(OpenId, TerminalId)>,
+    running: Vec<TerminalId>,
     timers: BTreeSet<TimerKey>,
     permissions: Vec<(OpenId, Vec<String>)>,
     /// Requests that were sent, by raw id, and how often each was answered.
@@ -91,6 +114,10 @@ impl Outside {
             sessions: Vec::new(),
             files: Vec::new(),
             gathers: Vec::new(),
+            recalls: Vec::new(),
+            starts: Vec::new(),
+            reads: Vec::new(),
+            running: Vec::new(),
             timers: BTreeSet::new(),
             permissions: Vec::new(),
             asked: BTreeMap::new(),
@@ -113,6 +140,8 @@ impl Outside {
                 }
                 Effect::ReadFile(job, _) | Effect::WriteFile(job, _) => self.files.push(job),
                 Effect::Gather(job) => self.gathers.push(job),
+                Effect::StartTerminal(job) => self.starts.push(*job),
+                Effect::ReadTerminal(request, terminal) => self.reads.push((request, terminal)),
                 Effect::SetTimer(key, _) => {
                     self.timers.insert(key);
                 }
@@ -126,10 +155,11 @@ impl Outside {
                         .collect();
                 }
                 Effect::Stop(_)
-                | Effect::StartTerminal(_)
-                | Effect::ReadTerminal(..)
                 | Effect::KillTerminal(_)
                 | Effect::ReleaseTerminal(_)
+                | Effect::ShowTerminal(_)
+                | Effect::FeedTerminal(..)
+                | Effect::EndTerminal(..)
                 | Effect::Notify(..)
                 | Effect::Transcript(..)
                 | Effect::Show(_)
@@ -142,7 +172,11 @@ impl Outside {
                 | Effect::Look(..)
                 | Effect::TakeIn(_)
                 | Effect::Undo(_)
+                | Effect::Keep(..)
+                | Effect::ForgetKept { .. }
+                | Effect::Listed { .. }
                 | Effect::ForgetSession(..) => {}
+                Effect::Recall(chat, ..) => self.recalls.push(chat),
             }
         }
     }
@@ -155,7 +189,32 @@ impl Outside {
         self.counter += 1;
         match *happening {
             Happening::Open(chat) => {
-                self.event(Event::User(UserAction::Open { chat: ChatId(chat), agent: None, cwd: "/p".into() }));
+                self.event(Event::User(UserAction::Open {
+                    chat: ChatId(chat),
+                    agent: None,
+                    cwd: "/p".into(),
+                    known: None,
+                }));
+            }
+            Happening::Reopen(chat, session, is_fork) => {
+                let known = Some(KnownSession { session: self.session(session), key: None, title: None, is_fork });
+                let cwd = "/p".into();
+                self.event(Event::User(UserAction::Open { chat: ChatId(chat), agent: None, cwd, known }));
+            }
+            Happening::Recalled(at) => {
+                if let Some(chat) = pick(&self.recalls, at) {
+                    self.recalls.retain(|of| *of != chat);
+                    let mut said = GrowingText::default();
+                    said.push_str("before");
+                    let entries = vec![Entry::User(said)];
+                    let kept = Recalled { key: SessionKey(1), title: None, entries };
+                    self.event(Event::Recalled(chat, self.counter.is_multiple_of(2).then_some(kept)));
+                }
+            }
+            Happening::List => {
+                let question = QuestionId(self.counter);
+                let (agent, cwd, at) = (None, None, "/p".into());
+                self.event(Event::User(UserAction::ListSessions { question, agent, cwd, at }));
             }
             Happening::Close(chat) => self.event(Event::User(UserAction::Close(ChatId(chat)))),
             Happening::Prompt(chat, mentions) => {
@@ -187,6 +246,27 @@ impl Outside {
                     let job = self.files.remove(at % self.files.len());
                     self.finish_file(&job, outcome);
                 }
+            }
+            Happening::TerminalStarted(at, ok) => {
+                if !self.starts.is_empty() {
+                    let job = self.starts.remove(at % self.starts.len());
+                    self.start(&job, ok);
+                }
+            }
+            Happening::TerminalRead(at) => {
+                if !self.reads.is_empty() {
+                    let (request, terminal) = self.reads.remove(at % self.reads.len());
+                    self.event(Event::TerminalRead(request, terminal, "text".into(), false));
+                }
+            }
+            Happening::TerminalExits(at) => {
+                if !self.running.is_empty() {
+                    let terminal = self.running.remove(at % self.running.len());
+                    self.exit(terminal);
+                }
+            }
+            Happening::UserKills(terminal) => {
+                self.event(Event::User(UserAction::KillTerminal(TerminalId(terminal))));
             }
             Happening::Timer(at) => {
                 let timers: Vec<TimerKey> = self.timers.iter().copied().collect();
@@ -265,12 +345,30 @@ impl Outside {
                 protocol_version: 1,
                 agent_name: None,
                 takes: PromptCapabilities { image: true, embedded_context: self.counter.is_multiple_of(2) },
+                can: SessionCapabilities {
+                    load: self.counter.is_multiple_of(3),
+                    resume: self.counter.is_multiple_of(2),
+                    fork: self.counter.is_multiple_of(5),
+                    list: true,
+                    close: self.counter.is_multiple_of(2),
+                    delete: true,
+                },
             },
             AgentCall::NewSession { .. } => {
                 let session = SessionId(Arc::from(format!("s{}", self.counter)));
                 self.sessions.push(session.clone());
                 Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
             }
+            AgentCall::LoadSession { .. } | AgentCall::ResumeSession { .. } => {
+                Answer::SessionOpened { modes: Vec::new(), chosen: Choices::default() }
+            }
+            AgentCall::ForkSession { .. } => {
+                let session = SessionId(Arc::from(format!("f{}", self.counter)));
+                self.sessions.push(session.clone());
+                Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
+            }
+            AgentCall::ListSessions { .. } => Answer::Sessions { sessions: Vec::new(), next: Some("c".into()) },
+            AgentCall::CloseSession { .. } | AgentCall::DeleteSession { .. } => Answer::Done,
             AgentCall::Prompt { .. } => Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None },
         }
     }
@@ -283,12 +381,45 @@ impl Outside {
             1 => AgentRequest::ReadFile { session, path: "/p/a".into(), line: None, limit: None },
             2 => AgentRequest::WriteFile { session, path: "/p/a".into(), content: "x".into() },
             3 => AgentRequest::ReadFile { session, path: "relative".into(), line: None, limit: None },
+            4 => AgentRequest::CreateTerminal {
+                session,
+                wanted: TerminalWanted {
+                    command: "make".into(),
+                    args: Vec::new(),
+                    env: Vec::new(),
+                    cwd: None,
+                    output_byte_limit: None,
+                },
+            },
+            5..=8 => AgentRequest::Terminal {
+                session,
+                id: format!("terminal-{}", self.counter % 4 + 1),
+                verb: [TerminalVerb::Output, TerminalVerb::WaitForExit, TerminalVerb::Kill, TerminalVerb::Release]
+                    [usize::from(kind - 5)],
+            },
             _ => AgentRequest::Permission {
                 session,
-                tool: ToolCallPatch { id: (kind % 3).to_string(), ..ToolCallPatch::default() },
+                tool: ToolCallPatch {
+                    id: (kind % 3).to_string(),
+                    kind: Some("execute".into()),
+                    raw_input: Some(Arc::new(serde_json::json!({ "command": "make" }))),
+                    ..ToolCallPatch::default()
+                },
                 options: vec![option("a"), option("b")],
             },
         }
+    }
+
+    fn start(&mut self, job: &TerminalJob, ok: bool) {
+        let result = if ok { Ok(()) } else { Err("no such program".to_owned()) };
+        if ok {
+            self.running.push(job.terminal);
+        }
+        self.event(Event::TerminalStarted(job.request, job.terminal, result));
+    }
+
+    fn exit(&mut self, terminal: TerminalId) {
+        self.event(Event::TerminalExited(terminal, TerminalExit { code: Some(0), signal: None }));
     }
 
     fn finish_file(&mut self, job: &FileJob, outcome: u8) {
@@ -308,11 +439,21 @@ impl Outside {
         self.event(Event::Gone(conn, Departure::Ended { how: "exit code 1".into(), stderr: Vec::new() }));
     }
 
-    /// What the edges and the user do at the very least: file operations come to an end, and what is shown is answered.
+    /// What the edges and the user do at the very least: file operations and commands come to an end, and what is shown is
+    /// answered.
     fn settle(&mut self) {
         for round in 0..4 {
             for job in std::mem::take(&mut self.files) {
                 self.finish_file(&job, if round == 0 { 3 } else { 4 });
+            }
+            for job in std::mem::take(&mut self.starts) {
+                self.start(&job, true);
+            }
+            for (request, terminal) in std::mem::take(&mut self.reads) {
+                self.event(Event::TerminalRead(request, terminal, "text".into(), false));
+            }
+            for terminal in std::mem::take(&mut self.running) {
+                self.exit(terminal);
             }
             for (request, options) in self.permissions.clone() {
                 self.event(Event::User(UserAction::Respond { request, option: options[0].clone() }));

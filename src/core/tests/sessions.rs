@@ -4,7 +4,7 @@ use super::world::{CHAT, CONN, World, permission, tool};
 use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, TimerKey, UserAction};
 use crate::core::ids::{ChatId, PromptId, SessionId};
-use crate::core::message::{AgentMessage, Answer, Choices, Reply, RpcError, Update};
+use crate::core::message::{AgentMessage, Answer, Choices, Reply, RpcError, SessionCapabilities, Update};
 use crate::core::prompt::PromptCapabilities;
 use crate::core::tool_call::ToolStatus;
 
@@ -117,7 +117,12 @@ fn a_wrong_protocol_version_is_reported() {
     world.happen(Event::Spawned(CONN));
     world.answer(
         "initialize",
-        Answer::Initialized { protocol_version: 9, agent_name: None, takes: PromptCapabilities::default() },
+        Answer::Initialized {
+            protocol_version: 9,
+            agent_name: None,
+            takes: PromptCapabilities::default(),
+            can: SessionCapabilities::default(),
+        },
     );
     assert_eq!(world.shown_state(), Some("failed"));
     assert!(world.transcript()[0].contains("version 9"));
@@ -171,7 +176,8 @@ fn a_late_error_of_the_old_process_does_not_fail_the_new_session() {
     world.happen(Event::Spawned(new_conn));
     let initialize = world.newest_call("initialize").expect("a call");
     let takes = PromptCapabilities::default();
-    let result = Ok(Answer::Initialized { protocol_version: 1, agent_name: None, takes });
+    let result =
+        Ok(Answer::Initialized { protocol_version: 1, agent_name: None, takes, can: SessionCapabilities::default() });
     world.happen(Event::Agent(new_conn, AgentMessage::Response { call: initialize, result }));
     let result = Err(RpcError::new(-32603, "shutting down"));
     world.happen(Event::Agent(CONN, AgentMessage::Response { call: old, result }));

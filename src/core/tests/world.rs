@@ -7,7 +7,9 @@ use crate::core::config::{AgentSpec, Config, Timeouts};
 use crate::core::effect::{Effect, Show};
 use crate::core::event::{Departure, Event, UserAction};
 use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, SessionId};
-use crate::core::message::{AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, Reply, Update};
+use crate::core::message::{
+    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, Reply, SessionCapabilities, Update,
+};
 use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
@@ -48,6 +50,7 @@ impl World {
             default_agent: "one".into(),
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
             follow_interval: 250,
+            tell_rejections: true,
         };
         Self { state: State::new(config), now: Millis(0), effects: Vec::new() }
     }
@@ -86,7 +89,7 @@ impl World {
     }
 
     pub(super) fn open(&mut self, chat: ChatId) {
-        self.user(UserAction::Open { chat, agent: None, cwd: PathBuf::from("/p") });
+        self.user(UserAction::Open { chat, agent: None, cwd: PathBuf::from("/p"), known: None });
     }
 
     pub(super) fn prompt(&mut self, id: u64, text: &str) {
@@ -98,7 +101,12 @@ impl World {
         self.happen(Event::Spawned(CONN));
         self.answer(
             "initialize",
-            Answer::Initialized { protocol_version: 1, agent_name: None, takes: PromptCapabilities::default() },
+            Answer::Initialized {
+                protocol_version: 1,
+                agent_name: None,
+                takes: PromptCapabilities::default(),
+                can: SessionCapabilities::default(),
+            },
         );
     }
 
@@ -216,6 +224,12 @@ fn method_of(call: &AgentCall) -> &'static str {
     match call {
         AgentCall::Initialize => "initialize",
         AgentCall::NewSession { .. } => "session/new",
+        AgentCall::LoadSession { .. } => "session/load",
+        AgentCall::ResumeSession { .. } => "session/resume",
+        AgentCall::ForkSession { .. } => "session/fork",
+        AgentCall::ListSessions { .. } => "session/list",
+        AgentCall::CloseSession { .. } => "session/close",
+        AgentCall::DeleteSession { .. } => "session/delete",
         AgentCall::Prompt { .. } => "session/prompt",
     }
 }

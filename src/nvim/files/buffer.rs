@@ -5,13 +5,14 @@ use std::path::Path;
 use rmpv::Value;
 use tokio::time::Instant;
 
+use super::mirror::Mirrored;
 use super::{Files, Trouble, is_true, read_disk};
 use crate::changes::merge::merge_texts;
 use crate::files::{disk, edits};
 use crate::nvim::incoming::{array, get, integer, text};
 
 /// Text per answer of Neovim: larger ones cost nvim-rs more than their length.
-const PIECE: u64 = 64 * 1024;
+pub(super) const PIECE: u64 = 64 * 1024;
 
 /// A loaded buffer.
 pub(super) struct Loaded {
@@ -75,13 +76,33 @@ impl Files {
         }
     }
 
-    /// The text of a buffer, or `None` if it changed while it was read.
+    /// The text of a buffer, or `None` if it changed while it was read. Only what changed since the last time is read.
     pub(super) async fn buffer_text(
         &self,
         path: &Path,
         loaded: &Loaded,
         deadline: Instant,
     ) -> Result<Option<String>, Trouble> {
+        let lines = match self.mirrored(loaded, deadline).await? {
+            Mirrored::Lines(lines) => lines,
+            Mirrored::Stale => return Ok(None),
+            Mirrored::Unknown => {
+                let Some(watch) = self.watch_buffer(loaded, deadline).await? else { return Ok(None) };
+                let Some(lines) = self.read_lines(path, loaded, deadline).await? else { return Ok(None) };
+                self.keep_mirror(loaded, watch, lines.clone());
+                lines
+            }
+        };
+        let mut whole =
+            if loaded.form.line_break == "\n" { lines } else { lines.replace('\n', loaded.form.line_break) };
+        if loaded.form.ends_in_break {
+            whole.push_str(loaded.form.line_break);
+        }
+        Ok(Some(whole))
+    }
+
+    /// All lines of a buffer with `\n` between them, or `None` if it changed while they were read.
+    async fn read_lines(&self, path: &Path, loaded: &Loaded, deadline: Instant) -> Result<Option<String>, Trouble> {
         let mut whole = String::new();
         let mut next = 0_u64;
         loop {
@@ -91,8 +112,8 @@ impl Files {
                 return Ok(None);
             }
             for line in array(&answer, "lines") {
-                if !whole.is_empty() || next > 0 {
-                    whole.push_str(loaded.form.line_break);
+                if next > 0 {
+                    whole.push('\n');
                 }
                 // Bytes that are no text, which a buffer can hold, must not be replaced behind the user's back.
                 let line = line.as_str().ok_or_else(|| disk::DiskError::NotText(path.to_owned()))?;
@@ -104,16 +125,12 @@ impl Files {
                 return Err(disk::DiskError::TooLarge(path.to_owned()).into());
             }
             if is_true(&answer, "done") {
-                break;
+                return Ok(Some(whole));
             }
             if array(&answer, "lines").is_empty() {
                 return Err(Trouble::Odd(answer.to_string()));
             }
         }
-        if loaded.form.ends_in_break {
-            whole.push_str(loaded.form.line_break);
-        }
-        Ok(Some(whole))
     }
 
     /// What Neovim knows of a file; `None` if no buffer has it.

@@ -1,0 +1,158 @@
+//! Pieces of a transcript as JSON, and back: each is a `session/update` of the protocol, so that what is kept can be read
+//! by whatever reads that, and by later versions of this program.
+
+use serde_json::{Value, json};
+
+use super::redact;
+use crate::acp::decode;
+use crate::core::ids::Millis;
+use crate::core::message::Update;
+use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus};
+use crate::core::transcript::{Entry, PlanStatus, PlanStep, Severity, Speaker};
+
+/// Longest text of a tool call, or JSON of its arguments, that is kept, in bytes.
+const MAX_TEXT: usize = 256 * 1024;
+
+/// A part of a transcript that is kept at once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// Text at the end of a message.
+    Text(Speaker, String),
+    /// An entry that is no message, whole.
+    Whole(Entry),
+}
+
+impl Piece {
+    /// A message's text so far becomes a piece, anything else is one.
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Text(speaker, text) => {
+                let kind = match speaker {
+                    Speaker::User => "user_message_chunk",
+                    Speaker::Agent => "agent_message_chunk",
+                    Speaker::Thought => "agent_thought_chunk",
+                };
+                json!({"sessionUpdate": kind, "content": {"type": "text", "text": redact::text(text)}})
+            }
+            Self::Whole(Entry::Tool(call)) => tool(call),
+            Self::Whole(Entry::Plan(steps)) => {
+                let entries: Vec<Value> = steps.iter().map(step).collect();
+                json!({"sessionUpdate": "plan", "entries": entries})
+            }
+            Self::Whole(Entry::Notice(severity, text)) => {
+                json!({"sessionUpdate": "notice", "severity": severity_word(*severity), "title": redact::text(text)})
+            }
+            Self::Whole(Entry::User(text)) => Self::Text(Speaker::User, text.to_string()).to_json(),
+            Self::Whole(Entry::Agent(text)) => Self::Text(Speaker::Agent, text.to_string()).to_json(),
+            Self::Whole(Entry::Thought(text)) => Self::Text(Speaker::Thought, text.to_string()).to_json(),
+        }
+    }
+
+    /// What [`Piece::to_json`] wrote; `None` if a later version did, and it means nothing to this one.
+    pub(super) fn from_json(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        if value.get("sessionUpdate")? == "notice" {
+            let severity = severity_of(value.get("severity").and_then(Value::as_str).unwrap_or_default());
+            return Some(Self::Whole(Entry::Notice(severity, value.get("title")?.as_str()?.to_owned())));
+        }
+        match decode::any_update(&value) {
+            Update::Chunk { speaker, text, .. } => Some(Self::Text(speaker, text)),
+            Update::Plan(steps) => Some(Self::Whole(Entry::Plan(steps))),
+            Update::Tool { patch, .. } => {
+                let mut call = ToolCall::new(patch.id.clone(), Millis(0));
+                call.apply(patch, Millis(0));
+                let duration = value.pointer("/_meta/durationMs").and_then(Value::as_u64);
+                let status = match &call.status {
+                    ToolStatus::Other(word) if word == "cancelled" => ToolStatus::Cancelled,
+                    status if status.is_final() => status.clone(),
+                    // Whatever it did since, nobody saw it.
+                    _ => ToolStatus::Unfinished,
+                };
+                call.set_status(status, Millis(0));
+                call.ended = Some(Millis(duration.unwrap_or_default()));
+                Some(Self::Whole(Entry::Tool(Box::new(call))))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn tool(call: &ToolCall) -> Value {
+    let mut value = json!({
+        "sessionUpdate": "tool_call",
+        "toolCallId": call.id,
+        "title": bounded(&call.title),
+        "kind": call.kind,
+        "status": call.status.as_str(),
+        "content": call.content.iter().map(content).collect::<Vec<_>>(),
+        "locations": call.locations.iter().map(location).collect::<Vec<_>>(),
+    });
+    for (name, raw) in [("rawInput", &call.raw_input), ("rawOutput", &call.raw_output)] {
+        let text = raw.as_ref().map(ToString::to_string).filter(|text| text.len() <= MAX_TEXT);
+        if let Some(raw) = text.and_then(|text| serde_json::from_str::<Value>(&redact::json(&text)).ok()) {
+            value[name] = raw;
+        }
+    }
+    if let Some(ended) = call.ended {
+        value["_meta"] = json!({"durationMs": ended.since(call.started)});
+    }
+    value
+}
+
+fn content(item: &ToolContent) -> Value {
+    match item {
+        ToolContent::Text(text) => json!({"type": "content", "content": {"type": "text", "text": bounded(text)}}),
+        ToolContent::Diff { path, old, new } => {
+            let old = old.as_ref().map(|old| bounded(old));
+            json!({"type": "diff", "path": path, "oldText": old, "newText": bounded(new)})
+        }
+        // The terminal is gone by the time that anybody reads this; what was on it is not.
+        ToolContent::Terminal(_, tail) => {
+            let text = tail
+                .iter()
+                .map(|line| line.iter().map(|(run, _)| run.as_str()).collect::<String>())
+                .collect::<Vec<_>>();
+            json!({"type": "content", "content": {"type": "text", "text": bounded(&text.join("\n"))}})
+        }
+        ToolContent::Other(text) => json!({"type": "content", "content": {"type": "text", "text": bounded(text)}}),
+    }
+}
+
+fn location(location: &Location) -> Value {
+    json!({"path": location.path, "line": location.line})
+}
+
+fn step(step: &PlanStep) -> Value {
+    let status = match step.status {
+        PlanStatus::Pending => "pending",
+        PlanStatus::InProgress => "in_progress",
+        PlanStatus::Completed => "completed",
+    };
+    json!({"content": redact::text(&step.content), "priority": "medium", "status": status})
+}
+
+/// Without secrets, and no longer than what is kept.
+fn bounded(text: &str) -> String {
+    let kept = text.floor_char_boundary(MAX_TEXT);
+    let result = redact::text(&text[..kept]);
+    match text.len() - kept {
+        0 => result,
+        cut => format!("{result}\n… ({cut} bytes were not kept)"),
+    }
+}
+
+const SEVERITIES: [(Severity, &str); 5] = [
+    (Severity::Info, "info"),
+    (Severity::Stop, "stop"),
+    (Severity::Warning, "warning"),
+    (Severity::Error, "error"),
+    (Severity::Summary, "summary"),
+];
+
+fn severity_word(severity: Severity) -> &'static str {
+    SEVERITIES.iter().find(|(known, _)| *known == severity).map_or("info", |(_, word)| word)
+}
+
+fn severity_of(word: &str) -> Severity {
+    SEVERITIES.iter().find(|(_, known)| *known == word).map_or(Severity::Info, |(severity, _)| *severity)
+}
