@@ -5,7 +5,7 @@
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
 	@echo 'make test                       run every test (ARGS=… goes to cargo test)'
-	@echo 'make test-long                   the property tests of changes and terminals with 100,000 cases each, 10,000 commands'
+	@echo 'make test-long                   the property tests of changes and terminals: 100,000 cases each, 10,000 commands, 5,000 cases in Neovim'
 	@echo 'make test-nvim VERSION=0.12.4   the same with that Neovim (0.10.4, 0.11.4, 0.12.4)'
 	@echo 'make test-agents                drive the real agents (installs about 1 GB from npm)'
 	@echo 'make lint                       formatting, clippy, licences, help tags'
@@ -25,6 +25,7 @@ test:
 
 test-long:
 	@PROPTEST_CASES=100000 cargo test --release --lib changes::
+	@EDITOR_CASES=5000 scripts/test --test editor changes_random
 	@PROPTEST_CASES=100000 cargo test --release --lib terminal::
 	@AGENTCHAT_CYCLES=10000 cargo test --release --test terminal_cycles
 

@@ -47,6 +47,8 @@ use settings::Settings;
 pub const INTERFACE: u64 = 5;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
+/// How long the channel may stay open once Neovim has asked us to end.
+const CLOSING: Duration = Duration::from_millis(100);
 /// How long the agents may take to end when Neovim goes away.
 const SHUTDOWN: Duration = Duration::from_millis(1200);
 
@@ -58,20 +60,28 @@ pub async fn run() -> io::Result<()> {
     let (reader, writer) = channel::open()?;
     let (to_owner, from_lua) = mpsc::unbounded_channel();
     let (nvim, io_loop) = Neovim::new(reader, writer, Incoming::new(to_owner));
-    let io_loop = tokio::spawn(io_loop);
+    let mut io_loop = tokio::spawn(io_loop);
     let mut owner = Owner::new(nvim, from_lua);
-    tokio::select! {
-        () = owner.serve() => {}
-        ended = io_loop => {
+    let is_neovims_end = tokio::select! {
+        () = owner.serve() => true,
+        ended = &mut io_loop => {
             match ended {
                 Ok(Ok(())) => tracing::info!("Neovim closed the channel"),
                 Ok(Err(error)) => tracing::info!(%error, "the channel to Neovim ended"),
                 Err(error) => tracing::error!(%error, "the channel task failed"),
             }
+            true
         }
-        () = terminated() => tracing::info!("asked to end"),
-    }
+        () = terminated() => {
+            tracing::info!("asked to end");
+            // Neovim closes the channel as well; somebody else who ends us does not.
+            tokio::time::timeout(CLOSING, &mut io_loop).await.is_ok()
+        }
+    };
     owner.shut_down().await;
+    if is_neovims_end {
+        owner.checkpoints.leave();
+    }
     Ok(())
 }
 
@@ -236,6 +246,11 @@ impl Owner {
             FromLua::Action(UserAction::Open { chat, agent, cwd, known }) => {
                 self.frames.open(chat, cwd.clone());
                 self.happen(Event::User(UserAction::Open { chat, agent, cwd, known }));
+                // Those of an earlier helper can still be undone.
+                let turns = self.checkpoints.last_turn(chat);
+                if turns > 0 {
+                    self.happen(Event::TurnsBefore(chat, turns));
+                }
             }
             FromLua::Action(action) => {
                 if matches!(action, UserAction::Close(_)) {
@@ -290,7 +305,7 @@ impl Owner {
     }
 
     fn hello(&mut self, hello: Hello) {
-        let Hello { version, interface, config } = hello;
+        let Hello { version, interface, config, instance } = hello;
         let fits = version == env!("CARGO_PKG_VERSION") && interface == INTERFACE;
         tracing::info!(plugin = %version, interface, fits, "hello");
         let settings = Settings::from_lua(&config);
@@ -298,7 +313,7 @@ impl Owner {
         let default_agent = config.default_agent.clone();
         if fits && self.core.is_none() {
             if let Some(state) = &settings.state {
-                self.checkpoints.configure(state.join("checkpoints"), settings.checkpoints);
+                self.checkpoints.configure(state.join("checkpoints"), instance.as_deref(), settings.checkpoints);
                 self.open_store(state);
             }
             self.serve_watch();

@@ -181,8 +181,9 @@ end
 
 --- The file of a buffer is what the user decided that it should be: nothing is to be asked about it.
 ---@param buf integer
-function M.known(buf)
-  if not api.nvim_buf_is_loaded(buf) then
+---@param seen? agentchat.SeenFile only if it is still this one
+function M.known(buf, seen)
+  if not api.nvim_buf_is_loaded(buf) or (seen and not is_seen(buf, seen)) then
     return
   elseif vim.bo[buf].modified then
     require("agentchat.disk_state").synced(buf)

@@ -54,16 +54,31 @@ local function why_not_writable(buf)
   end
 end
 
+--- Why a file must not be written although a buffer of it, if there is one, could be.
+---@param path string
+---@return string?
+local function why_locked(path)
+  local pid = require("agentchat.swap").editor(path)
+  if pid then
+    local name = vim.fs.basename(path)
+    local text =
+      "another editor (process %d) has unsaved changes in %s, so the agent cannot write it; save or quit there"
+    require("agentchat.message").show("warn", text:format(pid, name))
+    return ("another editor (process %d) has unsaved changes of it. Ask the user to save or close it there"):format(pid)
+  end
+end
+
 --- What Neovim knows about a file.
 ---@param path string absolute
----@return table stat `{loaded=false}`, or the buffer's facts; `line_count` is 0 when it holds no text at all
-function M.file_stat(path)
+---@param to_write? boolean whether it is to be written now; then other editors count, too
+---@return table stat `{loaded=false, why_not}`, or the buffer's facts; `line_count` is 0 when it holds no text at all
+function M.file_stat(path, to_write)
   local buf = loaded_buffer(path)
   if not buf then
-    return { loaded = false }
+    return { loaded = false, why_not = to_write and why_locked(path) or nil }
   end
   local options = vim.bo[buf]
-  local why_not = why_not_writable(buf)
+  local why_not = why_not_writable(buf) or (to_write and why_locked(path)) or nil
   return {
     loaded = true,
     buf = buf,

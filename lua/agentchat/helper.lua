@@ -8,6 +8,9 @@
 
 local M = {}
 
+--- Names this Neovim, for what one helper of it leaves to the next.
+local instance = ("%d-%x"):format(vim.uv.os_getpid(), vim.uv.hrtime())
+
 ---@alias agentchat.HelperState "stopped"|"starting"|"ready"|"failed"
 
 ---@type agentchat.HelperState
@@ -141,6 +144,7 @@ local function spawn(path)
     interface = version.interface,
     config = config.for_helper(),
     cwd = vim.fn.getcwd(),
+    instance = instance,
   })
   deadline = vim.defer_fn(function()
     deadline = nil

@@ -14,6 +14,8 @@ use super::{Author, Hunk};
 
 /// A diff that takes longer is cut coarser. Nobody waits for it but the agent.
 const DEADLINE: Duration = Duration::from_millis(200);
+/// Lines of both texts up to which a diff takes as long as it takes.
+const ALWAYS_EXACT: usize = 2_000;
 
 /// Pairs of lines up to which comparing each with each is cheaper than setting up anything better.
 const FEW_PAIRS: usize = 64;
@@ -34,7 +36,9 @@ pub fn changes<S: AsRef<str>, T: AsRef<str>>(old: &[S], new: &[T]) -> Vec<Change
     let (old, new) = (&old[above..], &new[above..]);
     let below = old.iter().rev().zip(new.iter().rev()).take_while(is_same).count();
     let numbers = Numbers::of(&old[..old.len() - below], &new[..new.len() - below]);
-    let mut gaps = Gaps { numbers: &numbers, above, deadline: Instant::now() + DEADLINE, changes: Vec::new() };
+    // A short one is always the same, also where the machine is busy with something else: both sides of a merge rely on it.
+    let patience = if old.len() + new.len() > ALWAYS_EXACT { DEADLINE } else { DEADLINE * 100 };
+    let mut gaps = Gaps { numbers: &numbers, above, deadline: Instant::now() + patience, changes: Vec::new() };
     gaps.between(&numbers.anchors());
     gaps.changes
 }

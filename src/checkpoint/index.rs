@@ -14,7 +14,7 @@ use super::packs::Blob;
 const MAX_WALK: Duration = Duration::from_secs(10);
 
 /// What tells one state of a file from another without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     modified: Option<SystemTime>,
     /// When anything about it changed last, in nanoseconds, where the system tells: nobody can set that back.
@@ -106,11 +106,15 @@ impl Default for Limits {
 
 impl Index {
     /// Lists the files below `root` and keeps the bytes of those that are not in `old` as they are now. `is_late`
-    /// tells of which files what is there now is not wanted: then what `old` knows is what was there before.
+    /// tells of which files what is there now is not wanted: then what `old` knows is what was there before. Of those that
+    /// it does not know, `was_there` tells whether there was something; of those that are not listed any more, `is_lost` whether
+    /// they were, too.
     pub fn take(
         root: &Path,
         old: &Self,
         is_late: impl Fn(&Path, &Stamp) -> bool,
+        was_there: impl Fn(&Metadata) -> bool,
+        is_lost: impl Fn(&Path) -> bool,
         limits: Limits,
         mut keep: impl FnMut(&Path, Stamp) -> Option<Blob>,
     ) -> Self {
@@ -125,13 +129,23 @@ impl Index {
             let known = old.files.get_key_value(path.as_path());
             let (path, file) = match known {
                 Some((path, file)) if file.stamp == stamp || is_late(path, &stamp) => (Arc::clone(path), file.clone()),
-                None if is_late(&path, &stamp) => continue,
+                None if is_late(&path, &stamp) => {
+                    if old.complete || !was_there(&metadata) {
+                        continue;
+                    }
+                    (path.into(), Indexed { stamp: Stamp::default(), mode: mode(&metadata), bytes: None })
+                }
                 _ => {
                     let bytes = (metadata.len() <= limits.file_bytes).then(|| keep(&path, stamp)).flatten();
                     (path.into(), Indexed { stamp, mode: mode(&metadata), bytes })
                 }
             };
             index.files.insert(path, file);
+        }
+        for (path, file) in &old.files {
+            if path.starts_with(root) && !index.files.contains_key(path) && is_lost(path) {
+                index.files.insert(Arc::clone(path), file.clone());
+            }
         }
         index
     }
@@ -238,7 +252,8 @@ mod tests {
         }
         fs::write(root.join(".gitignore"), "*.log\n")?;
         let limits = Limits { file_bytes: 4, ..Limits::default() };
-        let first = Index::take(root, &Index::default(), |_, _| false, limits, keeping(&mut packs));
+        let first =
+            Index::take(root, &Index::default(), |_, _| false, |_| true, |_| false, limits, keeping(&mut packs));
         assert!(first.is_complete());
         let bytes = |index: &Index, path: &str| {
             let blob = index.get(&root.join(path))?.bytes.as_ref()?.read().ok()?;
@@ -261,6 +276,8 @@ mod tests {
             root,
             &first,
             |_, _| false,
+            |_| true,
+            |_| false,
             limits,
             |path, _| {
                 seen.push(path.to_owned());
@@ -271,9 +288,19 @@ mod tests {
         assert!(second.get(&root.join("sub/b")).is_none());
 
         // What changed after the turn had begun is known as it was before.
-        let late = Index::take(root, &first, |_, _| true, limits, keeping(&mut packs));
+        let late = Index::take(root, &first, |_, _| true, |_| true, |_| false, limits, keeping(&mut packs));
         assert_eq!(bytes(&late, "a").as_deref(), Some("1"));
         assert!(late.get(&root.join("new")).is_none());
+        assert!(late.get(&root.join("sub/b")).is_none());
+        let lost = |path: &Path| path.ends_with("sub/b");
+        let late = Index::take(root, &first, |_, _| true, |_| true, lost, limits, keeping(&mut packs));
+        assert_eq!(bytes(&late, "sub/b").as_deref(), Some("2"), "deleted after the turn had begun");
+
+        // Without an index from before the turn only that it was there is known, of a file that was.
+        let late = Index::take(root, &Index::default(), |_, _| true, |_| true, |_| false, limits, keeping(&mut packs));
+        assert!(late.get(&root.join("a")).is_some_and(|file| file.bytes.is_none()));
+        let late = Index::take(root, &Index::default(), |_, _| true, |_| false, |_| false, limits, keeping(&mut packs));
+        assert!(late.get(&root.join("a")).is_none());
         Ok(())
     }
 
@@ -284,7 +311,8 @@ mod tests {
             fs::write(folder.path().join(name), "")?;
         }
         let limits = Limits { files: 2, ..Limits::default() };
-        let index = Index::take(folder.path(), &Index::default(), |_, _| false, limits, |_, _| None);
+        let index =
+            Index::take(folder.path(), &Index::default(), |_, _| false, |_| true, |_| false, limits, |_, _| None);
         assert!(!index.is_complete());
         assert_eq!(index.files.len(), 2);
         assert_eq!(index.changed(folder.path(), limits), [""; 0].map(PathBuf::from));

@@ -2,16 +2,20 @@
 //!
 //! * [`index`]: the project at the beginning of a turn, from a walk that reads only what is new to it;
 //! * [`packs`]: where the bytes are;
+//! * `journal`: what is left of it for the next helper of the same Neovim;
 //! * [`history`]: what a file should hold after an undo, keeping what the user did meanwhile.
 //!
 //! For each turn: what a file was before its first change, and what the agent left. *Before* is the earliest thing known: what
 //! is on disk when a call names the file or a write is asked for, unless that is younger than the turn, and then what the
 //! index has. Nothing here knows of git beyond its ignore rules, so its index, stashes and branches are never touched.
 //!
+//! Bytes are in files without a name, gone with this helper, and for the next one also in those of the journal.
+//!
 //! Everything here waits for the disk; it is called on threads of its own. No lock is held while a file is read.
 
 pub mod history;
 pub mod index;
+mod journal;
 pub mod packs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,6 +29,7 @@ use parking_lot::Mutex;
 use crate::core::ids::ChatId;
 use history::{Chapter, Was};
 use index::{Index, Indexed, Limits, Stamp};
+use journal::{Change, Journal};
 use packs::{Blob, PackError, Packs};
 
 /// The longest file that is kept when a call names it or a write is asked for, in bytes.
@@ -32,6 +37,8 @@ const MAX_NAMED: u64 = 64 * 1024 * 1024;
 /// Turns that can be undone; older ones are forgotten.
 const MAX_TURNS: usize = 100;
 
+/// Why it is not known what a file was.
+const CHANGED_BEFORE: &str = "it had changed before it could be kept";
 /// How far the clock that files are stamped with may lag behind.
 const COARSE: Duration = Duration::from_millis(20);
 /// How long before a turn the user may have saved what is kept for it.
@@ -46,6 +53,7 @@ pub struct Checkpoints {
 #[derive(Debug, Default)]
 struct Inner {
     packs: Option<Packs>,
+    journal: Option<Journal>,
     limits: Limits,
     projects: HashMap<PathBuf, Arc<Index>>,
     /// What agents left since the indexes were made; they get it before the next turn.
@@ -76,6 +84,8 @@ struct Touched {
 enum Kept {
     Missing,
     Bytes(Blob, u32),
+    /// What an earlier helper kept, in a file.
+    Named(PathBuf, u32),
     Unknown(String),
 }
 
@@ -83,11 +93,37 @@ enum Kept {
 pub type Story = (PathBuf, Vec<Chapter>);
 
 impl Checkpoints {
-    /// Keeps bytes below `folder`. What a Neovim kept that has ended is gone with it.
-    pub fn configure(&self, folder: PathBuf, limits: Limits) {
+    /// Keeps bytes below `folder`. What an earlier helper of the same Neovim, called `instance`, noted of turns is known
+    /// again; what a Neovim kept that has ended is gone with it.
+    pub fn configure(&self, folder: PathBuf, instance: Option<&str>, limits: Limits) {
+        let opened = instance.map(|instance| Journal::open(&folder, instance, limits.bytes));
         let mut inner = self.inner.lock();
+        match opened {
+            Some(Ok((journal, changes))) => {
+                inner.journal = Some(journal);
+                for ((chat, turn, path), Change { root, started, before, left }) in changes {
+                    let new = || Turn { started, root, index: Arc::default(), files: BTreeMap::new() };
+                    let turn = inner.turns.entry((chat, turn)).or_insert_with(new);
+                    turn.files.insert(path, Touched { before, left: Some(left), last: None });
+                }
+            }
+            Some(Err(error)) => tracing::warn!(%error, "turns cannot be undone any more once the helper has ended"),
+            None => {}
+        }
         inner.packs = Some(Packs::new(folder, limits.bytes));
         inner.limits = limits;
+    }
+
+    /// The last turn of a chat that is known, 0 if there is none.
+    pub fn last_turn(&self, chat: ChatId) -> u64 {
+        self.inner.lock().turns.range((chat, 0)..=(chat, u64::MAX)).next_back().map_or(0, |((_, turn), _)| *turn)
+    }
+
+    /// Neovim goes away: nothing can be undone any more.
+    pub fn leave(&self) {
+        if let Some(journal) = self.inner.lock().journal.take() {
+            journal.remove();
+        }
     }
 
     /// A turn begins now. To be called before the agent hears of it; [`Self::survey`] follows.
@@ -105,17 +141,31 @@ impl Checkpoints {
 
     /// Looks at the project, for a turn of this chat that has just begun, or ahead of the first one.
     pub fn survey(&self, root: &Path, turn: Option<(ChatId, u64)>) {
-        let (old, limits, since) = {
+        let (old, limits) = {
             let inner = self.inner.lock();
-            let since = turn.and_then(|turn| inner.turns.get(&turn)).map(|turn| turn.started);
-            (inner.projects.get(root).cloned().unwrap_or_default(), inner.limits, since)
+            (inner.projects.get(root).cloned().unwrap_or_default(), inner.limits)
         };
-        let is_late = |path: &Path, stamp: &Stamp| since.is_some_and(|since| self.is_late(since, path, *stamp));
+        // A turn may begin while this is still going on ahead of it.
+        let since = || match turn {
+            Some(turn) => self.inner.lock().turns.get(&turn).map(|turn| turn.started),
+            None => self.inner.lock().turns.values().filter(|turn| turn.root == root).map(|turn| turn.started).max(),
+        };
+        let is_late = |path: &Path, stamp: &Stamp| since().is_some_and(|since| self.is_late(since, path, *stamp));
+        let was_there = |metadata: &fs::Metadata| {
+            metadata.created().is_ok_and(|made| since().is_some_and(|since| made + COARSE < since))
+        };
+        // A folder changes when a file in it is deleted.
+        let is_lost = |path: &Path| {
+            let folder = path.ancestors().skip(1).find_map(|folder| fs::metadata(folder).ok());
+            let changed = folder.and_then(|folder| folder.modified().ok());
+            let is_late = changed.is_some_and(|changed| since().is_some_and(|since| changed + COARSE >= since));
+            is_late && fs::symlink_metadata(path).is_err()
+        };
         let keep = |path: &Path, stamp: Stamp| {
             let bytes = index::read(path, stamp)?;
             self.inner.lock().packs.as_mut()?.keep(&bytes).ok()
         };
-        let index = Arc::new(Index::take(root, &old, is_late, limits, keep));
+        let index = Arc::new(Index::take(root, &old, is_late, was_there, is_lost, limits, keep));
         let mut inner = self.inner.lock();
         inner.projects.insert(root.to_owned(), Arc::clone(&index));
         if let Some(turn) = turn.and_then(|turn| inner.turns.get_mut(&turn)) {
@@ -145,9 +195,7 @@ impl Checkpoints {
     pub fn left(&self, chat: ChatId, path: &Path, was: &Was) {
         let left = self.keep_was(was);
         self.note_news(path, &left);
-        if let Some(touched) = self.inner.lock().newest(chat).and_then(|turn| turn.files.get_mut(path)) {
-            touched.last = touched.left.replace(left);
-        }
+        self.inner.lock().note_left(chat, path, left);
     }
 
     /// An undo has made this of the file.
@@ -171,7 +219,7 @@ impl Checkpoints {
                 mode: *mode,
                 bytes: Some(blob.clone()),
             }),
-            Kept::Missing | Kept::Unknown(_) => None,
+            Kept::Missing | Kept::Named(..) | Kept::Unknown(_) => None,
         };
         self.inner.lock().news.insert(path.to_owned(), entry);
     }
@@ -208,6 +256,12 @@ impl Checkpoints {
         let fits = if is_gone { vanished(this) } else { appeared(this) };
         let other = turn.files.iter().find(|(other, touched)| *other != path && is_other(touched));
         other.filter(|_| fits).map(|(other, _)| other.clone())
+    }
+
+    /// What this file held when the turn began, if it is one whose bytes are kept.
+    pub fn at_start(&self, chat: ChatId, path: &Path) -> Option<Vec<u8>> {
+        let blob = self.inner.lock().newest(chat)?.index.get(path)?.bytes.clone()?;
+        blob.read().ok()
     }
 
     /// What this file is now is the user's doing, or ours.
@@ -265,16 +319,22 @@ impl Checkpoints {
     /// These files are as they were before that turn: nothing of it, or of later ones, is left to undo in them.
     pub fn undone(&self, chat: ChatId, from: u64, paths: &BTreeSet<PathBuf>) {
         let mut inner = self.inner.lock();
-        for turn in inner.turns.range_mut((chat, from)..=(chat, u64::MAX)).map(|(_, turn)| turn) {
+        let mut gone = Vec::new();
+        for ((_, number), turn) in inner.turns.range_mut((chat, from)..=(chat, u64::MAX)) {
             turn.files.retain(|path, _| !paths.contains(path));
+            gone.extend(paths.iter().map(|path| (chat, *number, path.clone())));
         }
+        inner.note_gone(gone);
         inner.tidy();
     }
 
     /// The chat is no more, and its turns cannot be undone.
     pub fn forget(&self, chat: ChatId) {
         let mut inner = self.inner.lock();
-        inner.turns.retain(|(of, _), _| *of != chat);
+        let of_chat: Vec<_> = inner.turns.range((chat, 0)..=(chat, u64::MAX)).map(|(key, _)| *key).collect();
+        for turn in of_chat {
+            inner.forget_turn(turn);
+        }
         inner.tidy();
     }
 
@@ -304,12 +364,14 @@ impl Checkpoints {
         let indexed = index.get(path);
         let from_index = |why: &str| match indexed.map(|file| (&file.bytes, file.mode)) {
             Some((Some(bytes), mode)) => Kept::Bytes(bytes.clone(), mode),
-            Some((None, _)) => Kept::Unknown("it is larger than what is kept of every file".to_owned()),
-            None => Kept::Unknown(why.to_owned()),
+            Some((None, _)) if indexed.is_some_and(|file| file.stamp != Stamp::default()) => {
+                Kept::Unknown("it is larger than what is kept of every file".to_owned())
+            }
+            _ => Kept::Unknown(why.to_owned()),
         };
         let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
-            Err(_) if indexed.is_some() => return from_index(""),
+            Err(_) if indexed.is_some() => return from_index(CHANGED_BEFORE),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Kept::Missing,
             Err(error) => return Kept::Unknown(error.to_string()),
         };
@@ -330,7 +392,7 @@ impl Checkpoints {
         if indexed.is_none() && index.is_complete() && index::is_listed(root, path) {
             return Kept::Missing;
         }
-        from_index("it had changed before it could be kept")
+        from_index(CHANGED_BEFORE)
     }
 
     /// Keeps a file as these facts tell of it; `None` if it has changed since they were asked.
@@ -375,6 +437,28 @@ impl Inner {
         self.turns.range_mut((chat, 0)..=(chat, u64::MAX)).next_back().map(|(_, turn)| turn)
     }
 
+    fn note_left(&mut self, chat: ChatId, path: &Path, left: Kept) {
+        let Some((key, turn)) = self.turns.range_mut((chat, 0)..=(chat, u64::MAX)).next_back() else { return };
+        let Some(touched) = turn.files.get_mut(path) else { return };
+        touched.last = touched.left.replace(left.clone());
+        if let Some(journal) = &self.journal {
+            let (root, started, before) = (turn.root.clone(), turn.started, touched.before.clone());
+            journal.changed((key.0, key.1, path.to_owned()), Change { root, started, before, left });
+        }
+    }
+
+    fn note_gone(&self, keys: Vec<journal::Key>) {
+        if let Some(journal) = &self.journal {
+            journal.gone(keys);
+        }
+    }
+
+    fn forget_turn(&mut self, key: (ChatId, u64)) {
+        if let Some(turn) = self.turns.remove(&key) {
+            self.note_gone(turn.files.into_keys().map(|path| (key.0, key.1, path)).collect());
+        }
+    }
+
     /// Lets the indexes know what agents left.
     fn renew_indexes(&mut self) {
         for (path, file) in std::mem::take(&mut self.news) {
@@ -399,7 +483,7 @@ impl Inner {
         let oldest = self.turns.iter().min_by_key(|(_, turn)| turn.started).map(|(key, _)| *key);
         let forgets = self.turns.len() > 1;
         if let Some(oldest) = oldest.filter(|_| forgets) {
-            self.turns.remove(&oldest);
+            self.forget_turn(oldest);
         }
         self.tidy();
         forgets
@@ -417,6 +501,10 @@ impl Kept {
         match self {
             Self::Missing => Was::Missing,
             Self::Bytes(blob, mode) => match blob.read() {
+                Ok(bytes) => Was::Bytes { bytes: bytes.into(), mode: *mode },
+                Err(error) => Was::Unknown(error.to_string()),
+            },
+            Self::Named(path, mode) => match fs::read(path) {
                 Ok(bytes) => Was::Bytes { bytes: bytes.into(), mode: *mode },
                 Err(error) => Was::Unknown(error.to_string()),
             },

@@ -141,7 +141,7 @@ impl Blob {
 }
 
 /// Makes a folder that only its owner can look into.
-fn make_private(folder: &Path) -> io::Result<()> {
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

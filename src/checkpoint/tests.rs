@@ -10,7 +10,7 @@ const CHAT: ChatId = ChatId(1);
 struct Project {
     checkpoints: Checkpoints,
     folder: TempDir,
-    _state: TempDir,
+    state: TempDir,
     turn: u64,
 }
 
@@ -18,8 +18,8 @@ impl Project {
     fn new(limits: Limits) -> std::io::Result<Self> {
         let (folder, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let checkpoints = Checkpoints::default();
-        checkpoints.configure(state.path().join("checkpoints"), limits);
-        Ok(Self { checkpoints, folder, _state: state, turn: 0 })
+        checkpoints.configure(state.path().join("checkpoints"), Some("1-test"), limits);
+        Ok(Self { checkpoints, folder, state, turn: 0 })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -152,5 +152,79 @@ fn the_users_own_save_is_known() -> std::io::Result<()> {
     assert!(!project.checkpoints.is_own(&path));
     project.checkpoints.mark_own(&path);
     assert!(project.checkpoints.is_own(&path));
+    Ok(())
+}
+
+#[test]
+fn the_next_helper_of_the_same_neovim_knows_what_was_done() -> std::io::Result<()> {
+    let mut project = Project::new(Limits::default())?;
+    project.write("a", "one")?;
+    project.write("b", "b")?;
+    project.begin();
+    for text in ["two", "three"] {
+        project.write("a", text)?;
+        project.left("a");
+    }
+    project.write("b", "undone")?;
+    project.left("b");
+    project.begin();
+    project.write("new", "n")?;
+    project.left("new");
+    project.checkpoints.undone(CHAT, 1, &BTreeSet::from([project.path("b")]));
+    let flushed = |project: &Project| {
+        if let Some(journal) = &project.checkpoints.inner.lock().journal {
+            journal.flush();
+        }
+    };
+    flushed(&project);
+    let kept = project.state.path().join("checkpoints/1-test");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&kept)?.permissions().mode() & 0o777, 0o700);
+    }
+
+    // It was killed in the middle of a line.
+    let lines = kept.join("turns-1.jsonl");
+    fs::write(&lines, [fs::read(&lines)?, b"{\"chat\":1,".to_vec()].concat())?;
+    project.checkpoints = Checkpoints::default();
+    project.checkpoints.configure(project.state.path().join("checkpoints"), Some("1-test"), Limits::default());
+    assert_eq!((project.checkpoints.last_turn(CHAT), project.checkpoints.last_turn(ChatId(2))), (2, 0));
+    let stories = project.checkpoints.stories(CHAT, Some(1)).map(|(_, stories)| stories).unwrap_or_default();
+    let paths: Vec<_> = stories.iter().map(|(path, _)| path.clone()).collect();
+    assert_eq!(paths, [project.path("a"), project.path("new")]);
+    assert!(is_text(&stories[0].1[0].before, "one") && is_text(&stories[0].1[0].left, "three"));
+    assert!(stories[1].1[0].before == Was::Missing && is_text(&stories[1].1[0].left, "n"));
+    let contents = fs::read_dir(&kept)?.flatten().filter(|entry| entry.file_name() != "turns-1.jsonl").count();
+    assert_eq!(contents, 3, "what nobody needs any more is gone");
+
+    // Another Neovim knows nothing of it, and takes away what a dead one left.
+    let dead = project.state.path().join("checkpoints/999999999-x");
+    fs::create_dir_all(&dead)?;
+    fs::write(dead.join("turns-1.jsonl"), "")?;
+    let other = Checkpoints::default();
+    other.configure(project.state.path().join("checkpoints"), Some("1-other"), Limits::default());
+    assert_eq!(other.last_turn(CHAT), 0);
+    assert!(!dead.exists() && kept.exists());
+    project.checkpoints.leave();
+    assert!(!kept.exists());
+    Ok(())
+}
+
+#[test]
+fn what_has_no_room_in_the_journal_is_said_to_have_none() -> std::io::Result<()> {
+    let mut project = Project::new(Limits { bytes: 12, ..Limits::default() })?;
+    project.write("a", "one")?;
+    project.begin();
+    project.write("a", "much longer")?;
+    project.left("a");
+    if let Some(journal) = &project.checkpoints.inner.lock().journal {
+        journal.flush();
+    }
+    project.checkpoints = Checkpoints::default();
+    project.checkpoints.configure(project.state.path().join("checkpoints"), Some("1-test"), Limits::default());
+    assert!(is_text(&project.before(1, "a"), "one"));
+    let left = project.checkpoints.stories(CHAT, None).map(|(_, stories)| stories[0].1[0].left.clone());
+    assert!(matches!(left, Some(Was::Unknown(_))), "{left:?}");
     Ok(())
 }

@@ -105,6 +105,14 @@ impl State {
         self.emit(Show::UserEvent(UserEvent::FileChanged(id, path)));
     }
 
+    /// Turns of the chat are known from before this helper.
+    pub(super) fn turns_before(&mut self, id: ChatId, turns: u64) {
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.turns = chat.turns.max(turns);
+            self.touch(id);
+        }
+    }
+
     /// The user wants a turn back.
     pub(super) fn undo(&mut self, id: ChatId, turn: Option<u64>, replace: Vec<PathBuf>) {
         let Some(chat) = self.chats.get(&id) else {

@@ -39,6 +39,9 @@ pub enum Event {
     DiskChanged(Vec<DiskChange>),
     /// What the agent did to a file on disk was taken over.
     Adopted(ChatId, PathBuf, Adopted),
+    /// An earlier helper of the same Neovim has kept that many turns of this chat, which has just been opened: they can be
+    /// undone, and are counted on from.
+    TurnsBefore(ChatId, u64),
     /// An undo that an effect asked for is done.
     Undone(ChatId, UndoReport),
     /// What the mentions of a prompt stand for was looked up.

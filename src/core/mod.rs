@@ -61,6 +61,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::TerminalTail(chat, name, tail) => state.terminal_tail(chat, &name, &tail),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
+        Event::TurnsBefore(chat, turns) => state.turns_before(chat, turns),
         Event::Undone(chat, report) => state.undone(chat, report),
         Event::Gathered(chat, prompt, found) => state.gathered(chat, prompt, found),
         Event::Looked(chat, looks) => state.looked(chat, looks),

@@ -44,6 +44,8 @@ impl State {
         if let Some(chat) = self.chats.get_mut(&id) {
             chat.session = Session::Waiting(conn);
         }
+        // While the agent starts: the first turn should find it done.
+        self.effects.push(Effect::Survey(cwd));
         if self.connections.get(&conn).is_some_and(|connection| connection.phase == Phase::Ready) {
             self.create_session(id, conn);
         }

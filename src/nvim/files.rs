@@ -109,6 +109,12 @@ enum Trouble {
     Odd(String),
 }
 
+impl Trouble {
+    fn not_writable(path: &Path, why: &str) -> Self {
+        Self::Refused(format!("{} cannot be written: {why}", path.display()))
+    }
+}
+
 impl From<Trouble> for FileOutcome {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -208,9 +214,15 @@ impl Files {
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
+        match self.take_in_same(&job, &path, content).await {
+            Ok(true) => return FileOutcome::Written,
+            Ok(false) => {}
+            // Whatever it is, the write will meet it, too.
+            Err(trouble) => tracing::debug!(%trouble, ?path, "what is on disk already is not in its buffer"),
+        }
         self.keep_before(&job, &path).await;
         let deadline = Instant::now() + PATIENCE;
-        let result = match self.stat(&path, deadline).await {
+        let result = match self.stat_to_write(&path, deadline).await {
             Ok(Some(loaded)) => self.write_buffer(&job, &path, loaded, content, deadline).await,
             Ok(None) => self.write_unloaded(&job, &path, content).await,
             Err(trouble) => Err(trouble),

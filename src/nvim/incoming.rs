@@ -85,6 +85,8 @@ pub struct Hello {
     pub interface: u64,
     /// The configuration, which Lua has checked.
     pub config: Value,
+    /// Names this Neovim.
+    pub instance: Option<String>,
 }
 
 /// Hands what Lua says to the owner task.
@@ -126,6 +128,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             version: string(arguments, "version")?,
             interface: integer(arguments, "interface")?,
             config: get(arguments, "config").cloned().unwrap_or(Value::Nil),
+            instance: string(arguments, "instance"),
         }),
         "resync" => FromLua::Resync(chat()?),
         "view" => FromLua::View(chat()?, index(arguments, "first")?..index(arguments, "last")?),

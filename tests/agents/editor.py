@@ -74,6 +74,17 @@ return { text = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), "
   modified = vim.bo[buffer].modified }
 """
 
+PENDING = """
+local paths = {}
+local store = require("agentchat.changes.store")
+for _, file in ipairs(store.all()) do
+  for _ = 1, store.pending(file) do
+    table.insert(paths, file.path)
+  end
+end
+return paths
+"""
+
 COMPLAINT = re.compile(r"\b[EW]\d+:|error|traceback", re.IGNORECASE)
 
 
@@ -225,6 +236,10 @@ class Chat:
     def file(self, path: Path) -> dict[str, Any] | None:
         """`text` and `modified` of a file's buffer; None when it is not loaded."""
         return self.nvim.lua(FILE_STATE, str(path))
+
+    def pending(self) -> list[str]:
+        """The file of each change that waits for a decision."""
+        return self.nvim.lua(PENDING)
 
     def forget(self, path: Path) -> None:
         """Drops a file's buffer with whatever is unsaved in it."""

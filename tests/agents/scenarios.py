@@ -13,6 +13,10 @@ KILLED = re.compile(r"\b9\b|KILL", re.IGNORECASE)
 STARTING = re.compile(r"start|initiali[sz]|session", re.IGNORECASE)
 
 
+# What the user types themselves.
+MINE = "# from the user"
+
+
 class Failed(Exception):
     """What was expected, and what was there instead."""
 
@@ -93,6 +97,7 @@ def create(chat: Chat) -> str:
     stop = chat.turn_end()
     expect(stop == "end_turn", "end_turn", stop)
     expect(notes.exists() and notes.read_text(encoding="utf-8") == plays.NOTES_TEXT, "the notes on disk")
+    chat.wait(lambda: str(notes) in chat.pending(), "the new file to be pending", 10)
     return ""
 
 
@@ -109,6 +114,82 @@ def reject(chat: Chat) -> str:
     if stop != "end_turn":
         _expect_transcript(chat, stop, inside_lines=True)
     return stop
+
+
+def edit_dirty(chat: Chat) -> str:
+    """What the user types into the file, and does not save, while the agent asks: it and the edit are both in the buffer."""
+    source = chat.box.source
+    chat.edit(source)
+    chat.prompt("edit", "Count runs of blanks once.")
+    chat.permission()
+    _type_line(chat)
+    chat.answer("allow")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    chat.wait(lambda: plays.NEW_LINE in chat.file(source)["text"], "the change in the buffer", 10)
+    state, on_disk = chat.file(source), source.read_text(encoding="utf-8")
+    expect(MINE in state["text"], "the typed line beside the change", state)
+    expect(plays.NEW_LINE in on_disk, "the change on disk", on_disk)
+    # An agent that read the buffer again, once it was allowed to edit, has written what the user typed.
+    seen = chat.agent.writes_through_client and MINE in on_disk
+    expect(seen or (state["modified"] and MINE not in on_disk), "the typed line still unsaved", (state, on_disk))
+    chat.nvim.command("silent write")
+    saved = source.read_text(encoding="utf-8")
+    expect(plays.NEW_LINE in saved and MINE in saved, "both on disk once the user saves, without a question", saved)
+    expect(len(chat.pending()) == 1, "one pending change", chat.pending())
+    return "typed text read and written by the agent" if seen else ""
+
+
+def edit_closed(chat: Chat) -> str:
+    """A file that is not open is changed without being loaded, and the change is pending."""
+    source = chat.box.source
+    expect(chat.file(source) is None, "no buffer of the file")
+    _edit(chat)
+    expect(chat.file(source) is None, "no buffer of the file afterwards")
+    pending = chat.pending()
+    expect(pending == [str(source)], "one pending change, in the file", pending)
+    return ""
+
+
+def reject_hunk(chat: Chat) -> str:
+    """The change is found by `next`, and `reject` brings the old bytes back; one undo makes it pending again."""
+    source = chat.box.source
+    before = source.read_bytes()
+    chat.edit(source)
+    _edit(chat)
+    chat.wait(lambda: plays.NEW_LINE in chat.file(source)["text"], "the change in the buffer", 10)
+    chat.nvim.command("AgentChat next")
+    line = chat.nvim.call("nvim_get_current_line")
+    expect(line == plays.NEW_LINE.rstrip("\n"), "the cursor at the change", line)
+    chat.nvim.command("AgentChat reject")
+    chat.wait(lambda: source.read_bytes() == before, "the old bytes on disk", 10)
+    expect(not chat.pending(), "nothing pending", chat.pending())
+    chat.nvim.command("undo")
+    expect(len(chat.pending()) == 1, "the change pending again", chat.pending())
+    return ""
+
+
+def undo_turn(chat: Chat) -> str:
+    """`:AgentChat undo` puts a changed file back and takes a new one away; what the user typed since stays."""
+    source, notes = chat.box.source, chat.box.project / plays.NOTES
+    before = source.read_text(encoding="utf-8")
+    chat.edit(source)
+    _edit(chat)
+    chat.wait(lambda: plays.NEW_LINE in chat.file(source)["text"], "the change in the buffer", 10)
+    _type_line(chat)
+    chat.nvim.command("AgentChat undo")
+    chat.wait(lambda: plays.OLD_LINE in chat.file(source)["text"], "the old line in the buffer", 10)
+    text = chat.file(source)["text"]
+    expect(text.rstrip("\n") == f"{before.rstrip(chr(10))}\n{MINE}", "the old text and the typed line", text)
+    chat.forget(source)
+    chat.prompt("create", "Write the notes.")
+    chat.permission()
+    chat.answer("allow")
+    chat.turn_end()
+    expect(notes.exists(), "the notes")
+    chat.nvim.command("AgentChat undo")
+    chat.wait(lambda: not notes.exists(), "the notes to be gone", 10)
+    return ""
 
 
 def shell(chat: Chat) -> str:
@@ -281,7 +362,11 @@ SCENARIOS: dict[str, Callable[[Chat], str]] = {
     "text": text,
     "edit": edit,
     "create": create,
+    "edit-dirty": edit_dirty,
+    "edit-closed": edit_closed,
     "reject": reject,
+    "reject-hunk": reject_hunk,
+    "undo-turn": undo_turn,
     "shell": shell,
     "shell-colours": shell_colours,
     "cancel-shell": cancel_shell,
@@ -301,8 +386,28 @@ def tidy(chat: Chat) -> None:
     complaints = chat.complaints()
     expect(not complaints, "no error in `:messages`", complaints)
     chat.nvim.command("messages clear")
+    chat.nvim.command("silent AgentChat accept all")
     chat.box.reset_project()
     chat.forget(chat.box.source)
+    # What changes in the moment in which a turn begins may be the agent's doing as well.
+    chat.wait(lambda: time.time() - chat.box.source.stat().st_ctime > 0.1, "the project to be older than a turn", 5)
+    chat.nvim.command("messages clear")
+
+
+def _type_line(chat: Chat) -> None:
+    """A new last line, without the indent that a new line would get."""
+    chat.nvim.input(f":call append('$', '{MINE}')<CR>")
+    chat.wait(lambda: MINE in chat.file(chat.box.source)["text"], "the typed line", 5)
+
+
+def _edit(chat: Chat) -> None:
+    chat.prompt("edit", "Count runs of blanks once.")
+    chat.permission()
+    chat.answer("allow")
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    expect(plays.NEW_LINE in chat.box.source.read_text(encoding="utf-8"), "the change in the file")
+    chat.wait(lambda: str(chat.box.source) in chat.pending(), "the change to be pending", 10)
 
 
 def _answers_after_restart(chat: Chat) -> None:

@@ -1,5 +1,5 @@
-//! Anything that agent and user do to a file, in any order, in a real Neovim: the text, the table and the undo states are
-//! those of the model (`agentchat::changes`).
+//! Anything that agent and user do to a file, in any order, in a real Neovim: the text, the file on disk, the table and the
+//! undo tree are those of the model (`agentchat::changes`).
 
 use agentchat::changes::{Hunk, Table};
 use proptest::prelude::*;
@@ -7,15 +7,21 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::changes::{table_of, write_loaded};
-use crate::files::lines_of;
+use crate::files::{is_modified, lines_of, on_disk};
 use crate::support::{Editor, Setup};
 
 const CASES: u32 = 200;
+
+/// As many as wanted: `make test-long` wants more.
+fn cases() -> u32 {
+    std::env::var("EDITOR_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(CASES)
+}
 
 #[derive(Debug, Clone)]
 enum Act {
     Agent(Vec<(usize, usize, Vec<String>)>),
     User(usize, usize, usize),
+    Save,
     Accept(usize),
     Reject(usize),
     RejectAll,
@@ -29,6 +35,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => prop::collection::vec(edit, 1..4).prop_map(Act::Agent),
         4 => (any::<usize>(), 0..4_usize, 0..3_usize).prop_map(|(at, old, new)| Act::User(at, old, new)),
+        1 => Just(Act::Save),
         2 => any::<usize>().prop_map(Act::Accept),
         2 => any::<usize>().prop_map(Act::Reject),
         1 => Just(Act::RejectAll),
@@ -39,16 +46,32 @@ fn act() -> impl Strategy<Value = Act> {
 
 #[derive(Debug, Clone, PartialEq)]
 struct State {
+    /// Its number in Neovim's undo tree.
+    seq: u64,
     lines: Vec<String>,
     hunks: Vec<Hunk>,
 }
 
-/// The undo states up to now and beyond.
+/// The undo states up to now and beyond, and the file.
 #[derive(Debug)]
 struct Model {
     states: Vec<State>,
     at: usize,
+    /// The number of the newest state that there ever was.
+    newest: u64,
+    disk: Vec<String>,
+    /// The state that was saved last.
+    saved: u64,
     typed: usize,
+}
+
+/// What can be seen of a file.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    state: State,
+    newest: u64,
+    is_modified: bool,
+    disk: String,
 }
 
 impl Model {
@@ -63,8 +86,32 @@ impl Model {
             return;
         }
         self.states.truncate(self.at + 1);
-        self.states.push(State { lines, hunks });
+        self.newest += 1;
+        self.states.push(State { seq: self.newest, lines, hunks });
         self.at += 1;
+    }
+
+    fn is_modified(&self) -> bool {
+        self.saved != self.now().seq
+    }
+
+    fn save(&mut self) {
+        let State { seq, lines, .. } = self.now().clone();
+        (self.disk, self.saved) = (lines, seq);
+    }
+
+    /// A rejection, which saves what had no unsaved changes.
+    fn enter_rejected(&mut self, lines: Vec<String>, hunks: Vec<Hunk>) {
+        let was_modified = self.is_modified();
+        self.enter(lines, hunks);
+        if !was_modified && self.is_modified() {
+            self.save();
+        }
+    }
+
+    fn seen(&self) -> Seen {
+        let disk = self.disk.iter().fold(String::new(), |text, line| text + line + "\n");
+        Seen { state: self.now().clone(), newest: self.newest, is_modified: self.is_modified(), disk }
     }
 
     fn table(&self) -> Table {
@@ -93,7 +140,7 @@ fn rejected(model: &Model, indexes: impl DoubleEndedIterator<Item = usize>) -> (
 }
 
 fn perform(editor: &Editor, name: &str, model: &mut Model, act: &Act) {
-    let State { lines, hunks } = model.now().clone();
+    let State { lines, hunks, .. } = model.now().clone();
     match act {
         Act::Agent(edits) => {
             let mut new = lines.clone();
@@ -106,7 +153,12 @@ fn perform(editor: &Editor, name: &str, model: &mut Model, act: &Act) {
                 let table = model.table().written(&lines, &new);
                 write_loaded(editor, name, &new.iter().map(String::as_str).collect::<Vec<_>>(), json!({ "chat": 1 }));
                 model.enter(new, table.hunks().to_vec());
+                model.save();
             }
+        }
+        Act::Save => {
+            editor.command("silent write");
+            model.save();
         }
         Act::User(at, count, put) => {
             let first = at % (lines.len() + 1);
@@ -141,14 +193,14 @@ fn perform(editor: &Editor, name: &str, model: &mut Model, act: &Act) {
             let (new, left) = rejected(model, index..=index);
             if !new.is_empty() {
                 decide(editor, name, "reject", Some(index));
-                model.enter(new, left);
+                model.enter_rejected(new, left);
             }
         }
         Act::RejectAll if !hunks.is_empty() => {
             let (new, left) = rejected(model, 0..hunks.len());
             if !new.is_empty() {
                 decide(editor, name, "reject", None);
-                model.enter(new, left);
+                model.enter_rejected(new, left);
             }
         }
         Act::Undo if model.at > 0 => {
@@ -163,10 +215,23 @@ fn perform(editor: &Editor, name: &str, model: &mut Model, act: &Act) {
     }
 }
 
+/// The file as Neovim and the disk have it.
+fn look(editor: &Editor, name: &str) -> Seen {
+    let tree = editor.lua("local t = vim.fn.undotree() return { t.seq_cur, t.seq_last }", json!([]));
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let hunks = table_of(editor, &editor.project().join(name)).0;
+    Seen {
+        state: State { seq: number(&tree[0]), lines: lines_of(editor, name), hunks },
+        newest: number(&tree[1]),
+        is_modified: is_modified(editor, name),
+        disk: on_disk(editor, name),
+    }
+}
+
 #[test]
-fn text_table_and_undo_states_are_those_of_the_model() {
+fn text_disk_table_and_undo_tree_are_those_of_the_model() {
     let editor = Editor::start(Setup::new());
-    let mut runner = TestRunner::new(Config { cases: CASES, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: cases(), ..Config::default() });
     let case = std::cell::Cell::new(0);
     let result = runner.run(&prop::collection::vec(act(), 4..16), |acts| {
         case.set(case.get() + 1);
@@ -174,11 +239,11 @@ fn text_table_and_undo_states_are_those_of_the_model() {
         std::fs::write(editor.project().join(&name), "a\nb\nc\na\nb\n").unwrap();
         editor.command(&format!("silent edit {name}"));
         let lines = lines_of(&editor, &name);
-        let mut model = Model { states: vec![State { lines, hunks: Vec::new() }], at: 0, typed: 0 };
+        let start = State { seq: 0, lines: lines.clone(), hunks: Vec::new() };
+        let mut model = Model { states: vec![start], at: 0, newest: 0, disk: lines, saved: 0, typed: 0 };
         for (step, act) in acts.iter().enumerate() {
             perform(&editor, &name, &mut model, act);
-            let hunks = table_of(&editor, &editor.project().join(&name)).0;
-            prop_assert_eq!(&State { lines: lines_of(&editor, &name), hunks }, model.now(), "after act {}", step);
+            prop_assert_eq!(look(&editor, &name), model.seen(), "after act {}", step);
         }
         editor.command(&format!("bwipeout! {name}"));
         Ok(())

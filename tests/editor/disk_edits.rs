@@ -297,6 +297,32 @@ fn the_same_text_on_disk_and_through_the_client_is_one_change() {
 }
 
 #[test]
+fn an_agent_that_writes_the_disk_and_sends_the_same_text_changes_a_file_once() {
+    let steps = [
+        edit_call("t1", "a.txt"),
+        gate("typed"),
+        write_disk("a.txt", "ONE\ntwo\nthree\n"),
+        write_file("a.txt", "ONE\ntwo\nthree\n"),
+        write_disk("new.txt", "new\n"),
+        write_file("new.txt", "new\n"),
+        tool_status("t1", "completed"),
+        gate("end"),
+    ];
+    let (agent, editor) = at_work("one\ntwo\nthree\n", steps);
+    editor.input("Gomine<Esc>");
+    editor.wait_screen("mine");
+    agent.open_gate("typed");
+    written(&agent, 2);
+    editor.wait_until("both in the buffer", |e| lines_of(e, "a.txt") == ["ONE", "two", "three", "mine"]);
+    assert!(is_modified(&editor, "a.txt"));
+    assert_eq!(table(&editor, "a.txt")[3], json!([[0, "a", "one"]]));
+    assert_eq!(table(&editor, "new.txt"), json!([true, null, null, [[0, "a", ""]]]));
+    editor.input(":w<CR>");
+    editor.wait_until("the save", |e| on_disk(e, "a.txt") == "ONE\ntwo\nthree\nmine\n");
+    assert!(!editor.is_blocked());
+}
+
+#[test]
 fn what_somebody_else_changes_is_not_the_agents() {
     let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").file("c.txt", "c\n").arg("a.txt");
     let steps = [

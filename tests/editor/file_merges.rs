@@ -66,6 +66,60 @@ fn the_whole_old_text_with_one_change_does_not_bring_back_what_the_user_changed(
 }
 
 #[test]
+fn what_the_user_saves_in_a_turn_is_kept_by_an_agent_that_reads_with_its_own_tools() {
+    let steps = [
+        gate("saved"),
+        write_file("a.txt", NEW),
+        gate("again"),
+        write_file("b.txt", &OLD.replace("one", "1")),
+        write_file("b.txt", &OLD.replace("one\ntwo", "ones\nTWO")),
+        gate("end"),
+    ];
+    let setup = Setup::new().file("a.txt", OLD).file("b.txt", OLD).arg("a.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    agent.wait_gate("saved");
+    typed(&editor, "ggAs<Esc>:w<CR>", &["ones", "two", "three", "four", "five"]);
+    editor.wait_until("the save", |e| !is_modified(e, "a.txt"));
+    agent.open_gate("saved");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "ones\ntwo\nthree\nfour\nFIVE\n");
+    editor.input(":e b.txt<CR>ggAs<Esc>:w<CR>");
+    editor.wait_until("the save", |e| on_disk(e, "b.txt") == OLD.replace("one", "ones"));
+    agent.open_gate("again");
+    // From the text of before the save it changes the line that the user changed; then it has read again.
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("line 1"), "{message}");
+    written(&agent, 3);
+    assert_eq!(on_disk(&editor, "b.txt"), OLD.replace("one\ntwo", "ones\nTWO"));
+}
+
+#[test]
+fn what_the_user_saved_and_closed_since_the_agent_read_is_kept() {
+    let steps = [
+        read_file("b.txt"),
+        read_file("c.txt"),
+        gate("read"),
+        write_file("b.txt", NEW),
+        write_file("c.txt", &OLD.replace("one", "1")),
+        read_file("b.txt"),
+        gate("end"),
+    ];
+    let setup = Setup::new().file("a.txt", "").file("b.txt", OLD).file("c.txt", OLD).arg("a.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    content(&agent, 2);
+    for name in ["b.txt", "c.txt"] {
+        editor.command(&format!("edit {name} | call setline(1, 'ones') | write | bwipeout"));
+    }
+    agent.open_gate("read");
+    written(&agent, 1);
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("line 1"), "{message}");
+    assert_eq!(content(&agent, 3), NEW.replace("one", "ones"));
+    assert_eq!(hunks(&editor, "b.txt"), json!([[4, "a", "five"]]));
+    assert_eq!(on_disk(&editor, "c.txt"), OLD.replace("one", "ones"));
+}
+
+#[test]
 fn a_second_write_from_the_same_reading_keeps_what_the_user_changed() {
     let steps = [
         read_file("a.txt"),
@@ -282,6 +336,79 @@ fn a_buffer_that_another_plugin_saves_is_not_written() {
     assert!(agent.answers(READ).len() == 1 && on_disk(&editor, "a.txt") == "one\n");
 }
 
+// -- another Neovim
+
+/// A second Neovim that shares the folder for swap files with the first, and has its `a.txt` open with the text that `keys`
+/// type.
+#[track_caller]
+fn another_neovim(editor: &Editor, keys: &str) -> Editor {
+    let other = Editor::start(Setup::new());
+    // As for two Neovims of one user; the question about the swap file of the first is answered as by "(E)dit anyway".
+    let code = "local path, swap = ...
+    vim.o.directory = swap
+    vim.api.nvim_create_autocmd('SwapExists', { callback = function() vim.v.swapchoice = 'e' end })
+    vim.cmd.edit(path)";
+    let swap = editor.lua("return vim.o.directory", json!([]));
+    other.lua(code, json!([editor.project().join("a.txt"), swap]));
+    other.input(keys);
+    other
+}
+
+fn is_dirty(editor: &Editor) -> bool {
+    editor.lua("return vim.bo.modified", json!([])) == json!(true)
+}
+
+#[test]
+fn a_file_in_which_another_neovim_has_unsaved_text_is_not_written() {
+    let steps =
+        [gate("typed"), write_file("a.txt", "agent\n"), gate("saved"), write_file("a.txt", "agent\n"), gate("end")];
+    let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").arg("b.txt");
+    let (agent, editor) = at_work_with(setup, steps);
+    let other = another_neovim(&editor, "ccmine<Esc>");
+    other.wait_until("unsaved text", is_dirty);
+    agent.open_gate("typed");
+    let (_, message) = refusal(&agent, WRITE, 1);
+    assert!(message.contains("another editor") && message.contains(&other.pid().to_string()), "{message}");
+    editor.wait_until("the user is told", |e| e.messages().contains("unsaved changes in a.txt"));
+    assert_eq!(on_disk(&editor, "a.txt"), "one\n");
+    other.input(":w<CR>");
+    other.wait_until("the save", |other| !is_dirty(other));
+    agent.open_gate("saved");
+    written(&agent, 1 + 1);
+    assert_eq!(on_disk(&editor, "a.txt"), "agent\n");
+    other.command("set autoread | checktime");
+    assert_eq!(other.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)", json!([])), json!(["agent"]));
+}
+
+#[test]
+fn two_neovims_with_the_same_file_and_an_agent_in_one_lose_nothing() {
+    let steps = [
+        read_file("a.txt"),
+        gate("other"),
+        write_file("a.txt", NEW),
+        gate("typed"),
+        write_file("a.txt", &NEW.replace("two", "TWO")),
+        gate("end"),
+    ];
+    let (agent, editor) = at_work(OLD, steps);
+    content(&agent, 1);
+    let other = another_neovim(&editor, "");
+    agent.open_gate("other");
+    written(&agent, 1);
+    // The other one follows as Neovims do, and then has something of its own.
+    other.command("set autoread | checktime");
+    assert_eq!(other.lua("return vim.fn.getline('$')", json!([])), json!("FIVE"));
+    other.input("ggAs<Esc>");
+    other.wait_until("unsaved text", is_dirty);
+    agent.open_gate("typed");
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("another editor"), "{message}");
+    assert_eq!(on_disk(&editor, "a.txt"), NEW);
+    other.input(":w<CR>");
+    other.wait_until("the save", |other| !is_dirty(other));
+    assert_eq!(on_disk(&editor, "a.txt"), NEW.replace("one", "ones"));
+}
+
 // -- hunks
 
 /// What is pending in a file, as `first`, `flags` and `old` of each hunk.
@@ -350,4 +477,57 @@ fn what_a_formatter_makes_of_a_write_is_pending_with_it() {
     written(&agent, 1);
     assert_eq!(on_disk(&editor, "a.txt"), "  one\n  two\n");
     assert_eq!(hunks(&editor, "a.txt"), json!([[0, "aa", "one"]]));
+}
+
+#[test]
+fn five_changes_in_a_dos_file_are_five_hunks_and_rejecting_them_gives_back_the_bytes() {
+    let old = (1..=20).fold(String::new(), |text, number| text + &format!("line {number}\r\n"));
+    let mut new = old.replace("\r\n", "\n").replace("line 1\n", "").replace("line 5\n", "LINE 5\n");
+    new = new.replace("line 9\n", "line 9\nadded\n").replace("line 13\n", "13\n").replace("line 20\n", "line 20\nlast");
+    let steps = [
+        read_file("a.txt"),
+        write_file("a.txt", &old.replace("line 5\r", "five").replace('\r', "")),
+        gate("one"),
+        write_file("a.txt", &new),
+        gate("five"),
+    ];
+    let (agent, editor) = at_work(&old, steps);
+    written(&agent, 1);
+    assert_eq!(hunks(&editor, "a.txt"), json!([[4, "a", "line 5"]]), "one line, whatever its end");
+    assert_eq!(on_disk(&editor, "a.txt"), old.replace("line 5", "five"));
+    agent.open_gate("one");
+    written(&agent, 2);
+    assert_eq!(hunks(&editor, "a.txt").as_array().map(Vec::len), Some(5));
+    editor.command("AgentChat reject file");
+    editor.wait_until("the old bytes", |e| on_disk(e, "a.txt") == old);
+    assert_eq!(hunks(&editor, "a.txt"), json!([]));
+}
+
+#[test]
+fn names_like_those_of_windows_can_be_rejected_and_identical_text_is_no_hunk() {
+    const NAME: &str = r"C:\folder\a.txt";
+    let setup = Setup::new().file(NAME, "one\ntwo\n").file("same.txt", "same\n").arg("same.txt");
+    let steps = [write_file(NAME, "one\nTWO\n"), write_file("same.txt", "same\n"), gate("end")];
+    let (agent, editor) = at_work_with(setup, steps);
+    written(&agent, 2);
+    assert_eq!(hunks(&editor, "same.txt"), json!([]));
+    assert_eq!(hunks(&editor, NAME), json!([[1, "a", "two"]]));
+    editor.command("AgentChat reject all");
+    editor.wait_until("the old text", |e| on_disk(e, NAME) == "one\ntwo\n");
+}
+
+#[test]
+fn a_write_waits_for_the_end_of_a_textlock() {
+    let init = "vim.keymap.set('n', '<F5>', function() vim.fn.getcharstr() return '' end, { expr = true })";
+    let steps = [gate("locked"), write_file("a.txt", NEW).without_waiting(), read_file("b.txt"), gate("end")];
+    let setup = Setup::new().file("a.txt", OLD).file("b.txt", "b").arg("a.txt").init(init);
+    let (agent, editor) = at_work_with(setup, steps);
+    editor.input("<F5>");
+    agent.open_gate("locked");
+    content(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), OLD);
+    editor.input("x");
+    written(&agent, 1);
+    assert_eq!(on_disk(&editor, "a.txt"), NEW);
+    assert_eq!(lines_of(&editor, "a.txt")[4], "FIVE");
 }

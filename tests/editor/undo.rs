@@ -6,7 +6,7 @@ use crate::files::{at_work, at_work_with, is_modified, lines_of, on_disk, writte
 use crate::support::scenario::{
     Scenario, edit_call, end_turn, gate, read_file, run, tool_call, tool_status, write_disk, write_file,
 };
-use crate::support::{Editor, Setup};
+use crate::support::{Editor, Setup, processes};
 
 /// Undoes, and waits until the transcript says so.
 #[track_caller]
@@ -157,8 +157,6 @@ fn nothing_of_gits_own_is_touched_and_no_git_is_needed() {
     undo(&editor, "", "restored: a.txt");
     assert_eq!(on_disk(&editor, "a.txt"), "old\n");
     assert_eq!(git("ls-files -s; git stash list; git branch -a"), before);
-    let code = r#"return vim.fn.readdir(vim.fn.stdpath("state") .. "/agentchat/checkpoints")"#;
-    assert_eq!(editor.lua(code, json!([])), json!([]), "what is kept has no name");
 }
 
 #[test]
@@ -171,4 +169,121 @@ fn a_file_that_the_agent_made_is_gone_and_its_buffer_empty() {
     assert!(editor.file("new.txt").is_none());
     assert_eq!(lines_of(&editor, "new.txt"), [""]);
     assert!(!is_modified(&editor, "new.txt"));
+}
+
+/// Ends the helper as a crash would, and starts it again.
+#[track_caller]
+fn crash_and_restart(editor: &Editor) {
+    let is_helper = |line: &str| line.contains("agentchat") && line.contains(" nvim");
+    for process in editor.processes().iter().filter(|process| is_helper(&process.command)) {
+        processes::kill9(process.pid);
+    }
+    editor.wait_state("failed");
+    editor.command("AgentChat restart");
+    editor.wait_state("idle");
+}
+
+#[test]
+fn turns_from_before_a_crash_of_the_helper_can_be_undone() {
+    let steps =
+        |text: &str| [write_file("a.txt", text), write_file(&format!("{}.txt", text.trim()), "new\n"), end_turn()];
+    let scenario = Scenario::new().on_prompt(steps("one\n")).on_prompt(steps("two\n"));
+    let setup = Setup::new().file("a.txt", "zero\n").arg("a.txt");
+    let (_agent, mut editor) = crate::chat::open(&scenario, setup);
+    crate::chat::enter_code(&editor);
+    for turn in 1..=2 {
+        editor.prompt("go");
+        editor.wait_until("the turn's end", |e| e.events("AgentChatTurnEnd").len() == turn);
+    }
+    let kept = editor.xdg("state").join("agentchat/checkpoints");
+    let noted = |editor: &Editor, count: usize| {
+        editor.wait_until("the notes for the next helper", |_| {
+            let folder = std::fs::read_dir(&kept).unwrap().flatten().next();
+            let lines = folder.and_then(|folder| std::fs::read_to_string(folder.path().join("turns-1.jsonl")).ok());
+            lines.is_some_and(|lines| lines.lines().count() >= count)
+        });
+    };
+    noted(&editor, 4);
+    crash_and_restart(&editor);
+    editor.command("AgentChat undo");
+    editor.wait_transcript("Undo of turn 2: restored: a.txt, two.txt.");
+    assert_eq!((on_disk(&editor, "a.txt").as_str(), editor.file("two.txt")), ("one\n", None));
+    // A new turn is counted on from there.
+    editor.prompt("go");
+    editor.wait_until("the turn's end", |e| e.events("AgentChatTurnEnd").len() == 3);
+    assert_eq!(editor.status()["turn"], json!(3));
+    noted(&editor, 4);
+    crash_and_restart(&editor);
+    editor.command("AgentChat undo 1");
+    editor.wait_transcript("Undo of turn 1: restored: a.txt, one.txt.");
+    assert_eq!((on_disk(&editor, "a.txt").as_str(), editor.file("one.txt")), ("zero\n", None));
+    assert_eq!(lines_of(&editor, "a.txt"), ["zero"]);
+    editor.quit();
+    let left = std::fs::read_dir(&kept).unwrap().count();
+    assert_eq!(left, 0, "nothing is left once Neovim is gone");
+}
+
+#[test]
+fn stashes_and_submodules_stay_what_they_are_and_their_files_come_back() {
+    let setup = Setup::new().file("a.txt", "old\n").file("sub/s.txt", "sub\n").file("named\\C:\\x.txt", "odd\n");
+    let steps = [
+        tool_call("t1", "sh work.sh", "execute"),
+        gate("ready"),
+        run("echo agent > a.txt; echo agent > sub/s.txt; echo agent > 'named\\C:\\x.txt'"),
+        tool_status("t1", "completed"),
+    ];
+    let (agent, editor) = at_work_with(setup, steps);
+    let sh = |line: &str| {
+        let who = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a \
+                   GIT_COMMITTER_EMAIL=a@example.com; ";
+        let mut command = std::process::Command::new("sh");
+        let done = command.args(["-ec", &format!("{who}{line}")]).current_dir(editor.project()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    sh(
+        "git init -q sub && git -C sub add -A && git -C sub commit -qm sub && git init -q . && git add -A && git commit -qm one",
+    );
+    sh("echo stashed > a.txt && git stash -q && printf 'old\\n' > a.txt && echo staged > b.txt && git add b.txt");
+    let state = "git ls-files -s; git stash list; git branch -a; git -C sub status --porcelain; git rev-parse HEAD";
+    let before = sh(state);
+    // What git does is not the agent's: it is over before the agent's command.
+    agent.wait_gate("ready");
+    let index = editor.project().join(".git/index");
+    editor.wait_until("git to be long done", |_| {
+        let written = std::fs::metadata(&index).unwrap().modified().unwrap();
+        written.elapsed().is_ok_and(|age| age.as_millis() > 2_500)
+    });
+    agent.open_gate("ready");
+    changed_files(&editor, 3);
+    undo(&editor, "", "restored: a.txt, named\\C:\\x.txt, sub/s.txt");
+    for (name, text) in [("a.txt", "old\n"), ("sub/s.txt", "sub\n"), ("named\\C:\\x.txt", "odd\n")] {
+        assert_eq!(on_disk(&editor, name), text);
+    }
+    assert_eq!(sh(state), before);
+}
+
+#[test]
+fn what_is_too_large_is_listed_and_links_keep_leading_where_they_led() {
+    let large = "x".repeat(2 << 20);
+    let setup = Setup::new().file("large.txt", &large).file("real.txt", "real\n").arg("link.txt");
+    let steps = [
+        gate("linked"),
+        tool_call("t1", "sh work.sh", "execute"),
+        run("echo agent > large.txt; echo agent > link.txt"),
+        tool_status("t1", "completed"),
+    ];
+    let (agent, editor) = at_work_with(setup, steps);
+    agent.wait_gate("linked");
+    let link = editor.project().join("link.txt");
+    std::os::unix::fs::symlink("real.txt", &link).unwrap();
+    editor.command("edit link.txt");
+    agent.open_gate("linked");
+    changed_files(&editor, 2);
+    editor.wait_until("the buffer follows", |e| lines_of(e, "link.txt") == ["agent"]);
+    undo(&editor, "", "could not be restored: large.txt (it is larger");
+    assert!(editor.transcript_has("restored: real.txt"), "{}", editor.transcript_text());
+    assert_eq!(on_disk(&editor, "real.txt"), "real\n");
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(lines_of(&editor, "link.txt"), ["real"]);
 }

@@ -135,9 +135,22 @@ impl Files {
 
     /// What Neovim knows of a file; `None` if no buffer has it.
     pub(super) async fn stat(&self, path: &Path, deadline: Instant) -> Result<Option<Loaded>, Trouble> {
-        let answer = self.ask("file_stat", vec![path.to_string_lossy().into_owned().into()], deadline).await?;
+        self.stat_for(path, false, deadline).await
+    }
+
+    /// The same before a write, for which other editors count as well.
+    pub(super) async fn stat_to_write(&self, path: &Path, deadline: Instant) -> Result<Option<Loaded>, Trouble> {
+        self.stat_for(path, true, deadline).await
+    }
+
+    async fn stat_for(&self, path: &Path, to_write: bool, deadline: Instant) -> Result<Option<Loaded>, Trouble> {
+        let arguments = vec![path.to_string_lossy().into_owned().into(), to_write.into()];
+        let answer = self.ask("file_stat", arguments, deadline).await?;
         if !is_true(&answer, "loaded") {
-            return Ok(None);
+            return match get(&answer, "why_not").and_then(text) {
+                Some(why) => Err(Trouble::not_writable(path, &why)),
+                None => Ok(None),
+            };
         }
         let (Some(buf), Some(tick)) = (get(&answer, "buf").and_then(Value::as_i64), integer(&answer, "tick")) else {
             return Err(Trouble::Odd(answer.to_string()));

@@ -3,6 +3,7 @@
 //! All texts here are those of buffers: `\n` for line breaks, no byte order mark.
 
 use crate::changes::merge::{Conflicts, merge_texts};
+use crate::changes::{changes, lines};
 
 /// What there is when an agent writes.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +25,9 @@ pub(super) struct Scene<'a> {
 /// What an agent based its text on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Base<'a> {
-    /// It has neither read nor written the file through Neovim.
-    Nothing,
+    /// It has neither read nor written the file through Neovim: what it knows, it has from the disk, as that is now or was
+    /// when the turn began (if that is known).
+    Nothing { at_start: Option<&'a str> },
     /// This text; `is_of_disk` if the disk had it, too.
     Text { text: &'a str, is_of_disk: bool },
     /// Something that is neither in the buffer nor on the disk, and not known any more.
@@ -92,8 +94,7 @@ pub(super) fn plan(scene: Scene, theirs: &str) -> Result<Plan, Clash> {
     // A buffer without changes of the user may be older than its file; what the user has is the file.
     let users = if is_modified { buffer } else { disk.unwrap_or(buffer) };
     let (base, is_of_disk) = match base {
-        // An agent that reads the disk with its own tools has seen that.
-        Base::Nothing => (disk.unwrap_or(users), disk.is_some()),
+        Base::Nothing { at_start } => (read_by_itself(at_start, disk.unwrap_or(users), theirs), disk.is_some()),
         Base::Text { text, is_of_disk } => (text, is_of_disk),
         Base::Forgotten => return Err(Clash::Unseen),
     };
@@ -114,6 +115,17 @@ pub(super) fn plan(scene: Scene, theirs: &str) -> Result<Plan, Clash> {
         Saving::File(on_disk.map_err(Clash::Lines)?.unwrap_or_else(|| theirs.to_owned()))
     };
     Ok(Plan { text, before, saving, is_as_meant })
+}
+
+/// Which text of the disk an agent has read that reads with its own tools: nobody tells, but it writes most of it again. If
+/// in doubt the older one, with which the user's changes since are kept or are a clash.
+pub(super) fn read_by_itself<'a>(at_start: Option<&'a str>, now: &'a str, theirs: &str) -> &'a str {
+    let Some(at_start) = at_start.filter(|at_start| *at_start != now) else { return now };
+    let distance = |from: &str| -> usize {
+        let ((from, _), (to, _)) = (lines(from), lines(theirs));
+        changes(&from, &to).iter().map(|change| change.old.len() + change.new.len()).sum()
+    };
+    if distance(at_start) <= distance(now) { at_start } else { now }
 }
 
 #[cfg(test)]
@@ -179,9 +191,20 @@ mod tests {
 
     #[test]
     fn an_agent_that_never_read_is_taken_to_know_the_disk() {
-        let base = Base::Nothing;
+        let base = Base::Nothing { at_start: None };
         let done = plan(Scene { base, ..scene("A\nb\nc\n", "a\nb\nc\n") }, "a\nb\nC\n").expect("it merges");
         assert_eq!(done.text, "A\nb\nC\n");
         assert!(plan(Scene { base, ..scene("A\nb\nc\n", "a\nb\nc\n") }, "x\nb\nc\n").is_err());
+    }
+
+    #[test]
+    fn what_the_user_saved_after_an_agent_read_with_its_own_tools_is_kept() {
+        let base = Base::Nothing { at_start: Some(READ) };
+        let saved = Scene { base, ..scene("A\nb\nc\nd\ne\n", "A\nb\nc\nd\ne\n") };
+        let done = plan(saved, "a\nb\nc\nd\nE\n").expect("it merges");
+        assert_eq!(done.text, "A\nb\nc\nd\nE\n", "it read before the save");
+        assert!(plan(saved, "x\nb\nc\nd\ne\n").is_err(), "it read before the save and changed the same line");
+        let done = plan(saved, "A\nB\nc\nd\ne\n").expect("nothing is in the way");
+        assert_eq!(done.text, "A\nB\nc\nd\ne\n", "it read after the save");
     }
 }

@@ -8,6 +8,7 @@ use rmpv::Value;
 use tokio::time::Instant;
 
 use super::buffer::{Form, Loaded};
+use super::due::Follow;
 use super::hunks::Written;
 use super::write::{Edited, Offer};
 use super::{Behind, FileJob, Files, PATIENCE, Trouble, blocking, is_true};
@@ -41,6 +42,8 @@ struct News {
     base: Option<Was>,
     /// Tells Lua whether the file is still the one that was read.
     seen: Value,
+    /// Whether it holds what the agent left there before.
+    is_same: bool,
 }
 
 /// Whether the agent has changed the file, as far as was found out until now.
@@ -89,6 +92,10 @@ impl Files {
                 // What was first there, should this not be the first try.
                 base = base.or_else(|| news.base.take());
                 news.base.clone_from(&base);
+                if news.is_same {
+                    self.recognise(&path, &news).await;
+                    return None;
+                }
                 let is_news = whose == Whose::Agents;
                 match self.follow(&job, &path, &news, is_news).await {
                     Ok(Tried::Done(how)) => return is_news.then_some((job.path, how)),
@@ -112,14 +119,14 @@ impl Files {
             // Most programs empty a file and then write it.
             tokio::time::sleep(EMPTY).await;
         }
-        let (now, seen, base, is_news) = blocking(move || {
+        let (now, seen, base, has_changed) = blocking(move || {
             let (now, seen) = look_closely(&looked);
             // The buffer wrote it.
             if checkpoints.is_own(&looked) {
                 return None;
             }
             if author == Author::Unknown {
-                return Some((now, seen, None, false));
+                return Some((now, seen, None, None));
             }
             checkpoints.name(chat, &looked);
             let known = checkpoints.last_known(chat, &looked);
@@ -127,27 +134,81 @@ impl Files {
             if is_news {
                 checkpoints.left(chat, &looked, &now);
             }
-            Some((now, seen, known, is_news))
+            Some((now, seen, known, Some(is_news)))
         })
         .await
         .ok()??;
+        let is_news = has_changed == Some(true);
         if is_news {
             *whose = Whose::Agents;
             if let (Some(session), Some(text)) = (&job.session, as_text(&now)) {
                 // It is what the agent's next write is based on.
                 self.shared.seen.remember(session, path, text, true);
             }
-        } else if author == Author::Agent && *whose == Whose::Somebodys {
-            return None;
         }
+        let is_same = has_changed == Some(false) && *whose == Whose::Somebodys;
         // What a dirty buffer was before it fell behind is what both sides started from.
         let base = self.shared.behind.lock().get(path).map(|behind| behind.base.clone()).or(base);
-        Some(News { now, base, seen })
+        Some(News { now, base, seen, is_same })
     }
 
     /// The user saved a file: whatever they did not take over from the disk, they do not want.
     pub fn saved(&self, path: &Path) {
         self.shared.behind.lock().remove(path);
+    }
+
+    /// The agent wrote again what was there already: Neovim must not ask about it.
+    async fn recognise(&self, path: &Path, news: &News) {
+        let told = async {
+            let deadline = Instant::now() + PATIENCE;
+            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(()) };
+            if loaded.modified && self.shared.refused.lock().contains(path) {
+                // The user has not decided.
+                return Ok(());
+            }
+            let text = self.buffer_text(path, &loaded, deadline).await?;
+            let is_as_read = text.is_some_and(|text| as_text(&news.now) == Some(&as_saved(&loaded.form, &text)));
+            if is_as_read || loaded.modified {
+                let arguments = vec![loaded.buf.into(), news.seen.clone()];
+                self.ask_module(DISK, "known", arguments, deadline).await?;
+            }
+            Ok::<_, Trouble>(())
+        };
+        if let Err(trouble) = told.await {
+            tracing::debug!(%trouble, ?path, "Neovim may ask about a file");
+        }
+    }
+
+    /// Some agents write the disk by themselves and send the same text as well: the change on disk comes first. Whether that is
+    /// all there is to do.
+    pub(super) async fn take_in_same(&self, job: &FileJob, path: &Path, content: &str) -> Result<bool, Trouble> {
+        let Ok(disk) = super::read_disk(path).await else { return Ok(false) };
+        if edits::in_form_of(&disk, content) != disk {
+            return Ok(false);
+        }
+        let session = Some(job.session.clone());
+        let job = DiskJob { chat: job.chat, session, path: path.to_owned(), author: Author::Agent };
+        let mut whose = Whose::Somebodys;
+        let news = self.note_news(&job, path, &mut whose).await.filter(|_| whose == Whose::Agents);
+        let Some(news) = news else { return Ok(false) };
+        match self.follow(&job, path, &news, true).await? {
+            Tried::Done(Adopted::OnDisk | Adopted::Stuck) => Ok(true),
+            Tried::Done(_) => Ok(false),
+            // The user is busy there: the buffer follows when they are free.
+            Tried::Busy => {
+                let deadline = Instant::now() + PATIENCE;
+                let Some(loaded) = self.stat(path, deadline).await? else { return Ok(false) };
+                let base = news.base.as_ref().and_then(as_text).unwrap_or(&disk);
+                let (base, text) = (loaded.form.to_lines(base), loaded.form.to_lines(&disk));
+                if let Some(base) = news.base {
+                    let behind = Behind { base, offered: None };
+                    self.shared.behind.lock().entry(path.to_owned()).or_insert(behind);
+                }
+                drop(hand::call(&self.nvim, super::MODULE, "file_synced", vec![loaded.buf.into()]));
+                self.follow_later(path, Follow { chat: job.chat, base, text });
+                Ok(true)
+            }
+        }
     }
 
     /// Lets the buffer of a file follow what is on disk.

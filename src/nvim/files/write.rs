@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::buffer::Loaded;
 use super::due::Follow;
 use super::hunks::{Handover, Pending, Written};
-use super::plan::{Base, Clash, Plan, Saving, Scene, plan};
+use super::plan::{Base, Clash, Plan, Saving, Scene, plan, read_by_itself};
 use super::{Behind, Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
 use crate::checkpoint::look;
 use crate::core::effect::FileJob;
@@ -70,7 +70,7 @@ impl Files {
     ) -> Result<String, Trouble> {
         loop {
             if let Some(why) = loaded.why_not {
-                return Err(Trouble::Refused(format!("{} cannot be written: {why}", path.display())));
+                return Err(Trouble::not_writable(path, &why));
             }
             if let Some(current) = self.buffer_text(path, &loaded, deadline).await? {
                 let lines = loaded.form.to_lines(&current);
@@ -144,9 +144,11 @@ impl Files {
         };
         let users = if loaded.modified { &buffer } else { disk.as_ref().unwrap_or(&buffer) };
         let view = self.shared.seen.get(&job.session, path);
+        let at_start = if view.is_none() { self.at_start(job, path).await } else { None };
+        let at_start = at_start.map(|text| form.to_lines(&text));
         let seen = view.as_ref().and_then(|view| view.text.as_deref()).map(|text| form.to_lines(text));
         let base = match (&view, &seen) {
-            (None, _) => Base::Nothing,
+            (None, _) => Base::Nothing { at_start: at_start.as_deref() },
             (Some(view), Some(text)) => Base::Text { text, is_of_disk: view.is_of_disk },
             (Some(view), None) => {
                 let is_seen = |text: &str| self.shared.seen.fingerprint(&form.to_file(text, false)) == view.fingerprint;
@@ -165,6 +167,13 @@ impl Files {
         let plan = plan(scene, theirs)?;
         // What is due is the agent's, too.
         Ok(if due.is_some() { Plan { before: lines.to_owned(), ..plan } } else { plan })
+    }
+
+    /// What was on disk when the turn began, as far as that is known.
+    async fn at_start(&self, job: &FileJob, path: &Path) -> Option<String> {
+        let (checkpoints, chat, path) = (self.checkpoints.clone(), job.chat, path.to_owned());
+        let bytes = blocking(move || checkpoints.at_start(chat, &path)).await.ok().flatten()?;
+        String::from_utf8(bytes).ok()
     }
 
     async fn carry_out(
@@ -283,29 +292,46 @@ impl Files {
 
     /// Writes a file that is not loaded, in the form that it has; what it holds then.
     pub(super) async fn write_unloaded(&self, job: &FileJob, path: &Path, content: &str) -> Result<String, Trouble> {
-        let (target, content) = (path.to_owned(), content.to_owned());
-        let written = blocking(move || {
-            let (old, is_new) = match disk::read(&target) {
-                Ok(old) => (Some(old), false),
-                Err(disk::DiskError::Missing(_)) => (Some(String::new()), true),
-                // There is no form to keep, or writing says what is wrong.
-                Err(_) => (None, false),
-            };
-            let content = match &old {
-                Some(old) => edits::in_form_of(old, &content).into_owned(),
-                None => content,
-            };
-            disk::write(&target, &content)?;
-            Ok::<_, disk::DiskError>((old, is_new, content))
-        });
-        let (old, is_new, content) = written.await??;
+        let (old, is_new) = match read_disk(path).await {
+            Ok(old) => (Some(old), false),
+            Err(Trouble::Disk(disk::DiskError::Missing(_))) => (Some(String::new()), true),
+            // There is no form to keep, or writing says what is wrong.
+            Err(_) => (None, false),
+        };
+        let meant = old.as_ref().map_or_else(|| content.to_owned(), |old| edits::in_form_of(old, content).into_owned());
+        let text = match old.as_ref().filter(|_| !is_new) {
+            Some(old) => self.merged_on_disk(job, path, old, &meant).await?,
+            None => meant.clone(),
+        };
+        let target = path.to_owned();
+        let text = blocking(move || disk::write(&target, &text).map(|()| text)).await??;
+        self.put_refused_away(path);
         if let Some(old) = old {
             let now = edits::as_read(&old);
-            let after = edits::as_read(&content);
+            let after = edits::as_read(&text);
             let write = Written { now: &now, before: &now, after: &after, is_new, is_on_disk: true };
             self.put_hunks(path, job.chat, &write, Instant::now() + PATIENCE).await;
         }
-        Ok(content)
+        Ok(meant)
+    }
+
+    /// What a write makes of a file that nobody has open: the user may have changed it, and closed it, since the agent read.
+    async fn merged_on_disk(&self, job: &FileJob, path: &Path, disk: &str, theirs: &str) -> Result<String, Trouble> {
+        let seen = self.shared.seen.get(&job.session, path);
+        let read = match seen {
+            Some(view) if view.fingerprint == self.shared.seen.fingerprint(disk) => return Ok(theirs.to_owned()),
+            Some(view) => view.text.map(|text| text.to_string()),
+            None => self.at_start(job, path).await,
+        };
+        let base = read_by_itself(read.as_deref(), disk, theirs);
+        let merged = crate::changes::merge::merge_texts(base, disk, theirs);
+        match merged {
+            Ok(text) => Ok(text),
+            Err(conflicts) => {
+                self.show_refused(path, &edits::as_read(theirs), None).await;
+                Err(Trouble::Clash { path: path.to_owned(), clash: Clash::Lines(conflicts) })
+            }
+        }
     }
 
     /// What a save left in the file: what was written, or what the user's autocommands made of it, on which the agent's next
