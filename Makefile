@@ -1,16 +1,18 @@
 # `make` alone lists what there is. Everything a command needs beyond Rust, Python 3, Node and git is set up in .deps/.
 
-.PHONY: help try test test-long test-nvim test-agents lint build bench picture recording clean
+.PHONY: help try test test-long test-nvim test-agents lint build bench bench-terminals bench-chat picture recording clean
 
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
 	@echo 'make test                       run every test (ARGS=… goes to cargo test)'
-	@echo 'make test-long                   the property tests of changes and merges with 100,000 cases each'
+	@echo 'make test-long                   the property tests of changes and terminals with 100,000 cases each, 10,000 commands'
 	@echo 'make test-nvim VERSION=0.12.4   the same with that Neovim (0.10.4, 0.11.4, 0.12.4)'
 	@echo 'make test-agents                drive the real agents (installs about 1 GB from npm)'
 	@echo 'make lint                       formatting, clippy, licences, help tags'
 	@echo 'make build                      the release build of the helper'
 	@echo 'make bench                      speed, side by side with the plainest possible plugin'
+	@echo 'make bench-terminals            floods in terminals, beside :terminal'
+	@echo 'make bench-chat                 speed of the command line, side by side with curl and true'
 	@echo 'make picture                    doc/picture.svg, taken from a real session'
 	@echo 'make recording                  doc/follow.svg, the same in motion: follow mode and a permission request'
 	@echo 'make clean                      remove what these commands made'
@@ -23,6 +25,8 @@ test:
 
 test-long:
 	@PROPTEST_CASES=100000 cargo test --release --lib changes::
+	@PROPTEST_CASES=100000 cargo test --release --lib terminal::
+	@AGENTCHAT_CYCLES=10000 cargo test --release --test terminal_cycles
 
 test-nvim:
 	@test -n '$(VERSION)' || { echo 'say which: make test-nvim VERSION=0.10.4' >&2; exit 1; }
@@ -39,6 +43,12 @@ build:
 
 bench: build
 	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" benches/run $(ARGS)
+
+bench-terminals: build
+	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" benches/terminals $(ARGS)
+
+bench-chat: build
+	@benches/chat $(ARGS)
 
 picture: build
 	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" scripts/picture.py

@@ -112,7 +112,7 @@ class _Run:
         processes.wait_until_quiet()
         redraw_bytes = self.nvim.redraw_bytes
         start = processes.usage()
-        keys = _KeyPresses(self.nvim, self.scenario.probe_pause)
+        keys = KeyPresses(self.nvim, self.scenario.probe_pause)
         submitted = self.nvim.lua("local now = vim.uv.hrtime(); bench.client.submit('Go.'); return now")
         sent = self._agent_says(self.scenario.timeout, "that the agent has written everything")
         self.nvim.lua("bench.meter.watch(...)", self.nvim.channel, buffer, MARKER, timeout=self.scenario.timeout)
@@ -166,7 +166,7 @@ class _Run:
         return len(lines)
 
 
-class _KeyPresses:
+class KeyPresses:
     """Asks Neovim for nothing, over and over, and notes how long each answer takes: what a key press would wait."""
 
     def __init__(self, nvim: Nvim, pause: float) -> None:

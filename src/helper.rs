@@ -23,18 +23,19 @@ use crate::checkpoint::Checkpoints;
 use crate::core::effect::{Effect, GatherJob, LookJob, MessageLevel};
 use crate::core::event::{Departure, Event, FileOutcome, TimerKey, UserAction};
 use crate::core::follow::Look;
-use crate::core::ids::{ChatId, ConnId, Millis, OpenId};
+use crate::core::ids::{ChatId, ConnId, Millis, OpenId, TerminalId};
 use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
+use crate::files::heads::Heads;
 use crate::files::watch::Watch;
 use crate::nvim::channel::{self, Nvim};
 use crate::nvim::context;
 use crate::nvim::files::Files;
 use crate::nvim::frames::Frames;
 use crate::nvim::hand;
-use crate::nvim::incoming::{Export, FromLua, Hello, Incoming};
+use crate::nvim::incoming::{Export, FromLua, Hello, Incoming, array};
 use crate::nvim::places;
 use crate::nvim::terminals::{TerminalNews, Terminals};
 use crate::store;
@@ -111,6 +112,7 @@ struct Owner {
     files: Files,
     checkpoints: Checkpoints,
     watch: Watch,
+    heads: Heads,
     /// What outlives the helper; `None` if Lua did not say where.
     store: Option<store::Handle>,
     records: Records,
@@ -134,7 +136,7 @@ struct Owner {
 #[expect(clippy::large_enum_variant, reason = "events are the rule; each is moved a few times, and few wait")]
 enum Finished {
     Frame(Result<Value, hand::HandError>),
-    Work(Event),
+    Work(Box<Event>),
     Told(MessageLevel, String),
 }
 
@@ -148,6 +150,7 @@ impl Owner {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
             watch: Watch::default(),
+            heads: Heads::default(),
             store: None,
             records: Records::default(),
             finder: Finder::default(),
@@ -200,7 +203,7 @@ impl Owner {
                 },
                 Some(finished) = self.finished.recv() => match finished {
                     Finished::Frame(result) => self.frame_answered(result),
-                    Finished::Work(event) => self.happen(event),
+                    Finished::Work(event) => self.happen(*event),
                     Finished::Told(level, text) => self.frames.tell(level, text),
                 },
                 Some(news) = self.from_terminals.recv() => self.terminal_news(&news),
@@ -257,6 +260,7 @@ impl Owner {
             FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
             FromLua::MirrorGone(buf) => self.files.mirror_gone(buf),
+            FromLua::ChangesPending(path, is_pending) => self.changes_pending(path, is_pending),
         }
     }
 
@@ -298,7 +302,9 @@ impl Owner {
                 self.open_store(state);
             }
             self.serve_watch();
+            self.serve_heads();
             self.files.set_save_dirty(settings.save_dirty);
+            self.terminals.set_environment(settings.terminal_env.clone());
             self.settings = settings;
             self.core = Some(State::new(config));
         }
@@ -375,12 +381,24 @@ impl Owner {
             Effect::StartTerminal(job) => {
                 let (request, terminal) = (job.request, job.terminal);
                 let started = self.terminals.start(&job);
-                self.frames.set_terminals(started.is_ok());
+                self.frames.set_terminals(true);
                 self.work_done(Event::TerminalStarted(request, terminal, started));
             }
             Effect::ReadTerminal(request, terminal) => {
                 let (text, truncated) = self.terminals.text(terminal);
                 self.work_done(Event::TerminalRead(request, terminal, text, truncated));
+            }
+            Effect::ShowTerminal(shown) => {
+                self.terminals.show(shown);
+                self.frames.set_terminals(true);
+            }
+            Effect::FeedTerminal(terminal, output) => {
+                self.terminals.feed(terminal, &output);
+                self.frames.set_terminals(true);
+            }
+            Effect::EndTerminal(terminal, exit) => {
+                self.terminals.end_as(terminal, exit);
+                self.frames.set_terminals(true);
             }
             Effect::KillTerminal(terminal) => self.terminals.kill(terminal),
             Effect::ReleaseTerminal(terminal) => {
@@ -430,7 +448,7 @@ impl Owner {
     /// that asked for it.
     fn work_done(&self, event: Event) {
         // The receiver is ours.
-        let _ = self.finish.send(Finished::Work(event));
+        let _ = self.finish.send(Finished::Work(Box::new(event)));
     }
 
     fn terminal_news(&mut self, news: &TerminalNews) {
@@ -452,7 +470,7 @@ impl Owner {
             Err(problem) => Event::Gone(conn, Departure::NotStarted(problem)),
         };
         // The receiver is ours.
-        let _ = self.finish.send(Finished::Work(event));
+        let _ = self.finish.send(Finished::Work(Box::new(event)));
     }
 
     /// Serves a file request in a task of its own. Should that panic, the request is answered all the same.
@@ -462,7 +480,7 @@ impl Owner {
         tokio::spawn(async move {
             let outcome = work.await.unwrap_or_else(|_| FileOutcome::Failed("Internal error of the editor".to_owned()));
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::FileDone(request, outcome)));
+            let _ = finish.send(Finished::Work(Box::new(Event::FileDone(request, outcome))));
         });
     }
 
@@ -477,7 +495,7 @@ impl Owner {
                 vec![Found::Failed("it could not be read, see `:AgentChat log`".to_owned()); count]
             });
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::Gathered(chat, prompt, found)));
+            let _ = finish.send(Finished::Work(Box::new(Event::Gathered(chat, prompt, found))));
         });
     }
 
@@ -492,7 +510,7 @@ impl Owner {
                 visits.into_iter().map(|visit| (visit, Look::NoText)).collect()
             });
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::Looked(chat, looks)));
+            let _ = finish.send(Finished::Work(Box::new(Event::Looked(chat, looks))));
         });
     }
 
@@ -521,11 +539,14 @@ impl Owner {
     }
 
     fn send_frame(&mut self) {
-        let painted = self.terminals.take();
-        self.frames.add_terminals(painted.items);
-        self.frames.set_terminals(!painted.is_complete);
-        for (terminal, tail) in painted.tails {
-            self.happen(Event::TerminalTail(terminal, tail.into()));
+        // What is sent again is not to be followed by what comes after it before it was taken.
+        if !self.frames.repeats() {
+            let painted = self.terminals.take();
+            self.frames.add_terminals(painted.items, painted.has_backlog);
+            self.frames.set_terminals(!painted.is_complete);
+            for (chat, name, tail) in painted.tails {
+                self.happen(Event::TerminalTail(chat, name, tail));
+            }
         }
         let Some(core) = &self.core else { return };
         let now = self.now();
@@ -542,7 +563,12 @@ impl Owner {
     fn frame_answered(&mut self, result: Result<Value, hand::HandError>) {
         let now = self.now();
         match result {
-            Ok(answer) => self.frames.acknowledged(&answer, now),
+            Ok(answer) => {
+                self.frames.acknowledged(&answer, now);
+                let refused: Vec<TerminalId> =
+                    array(&answer, "refused").iter().filter_map(Value::as_u64).map(TerminalId).collect();
+                self.terminals.taken(&refused);
+            }
             Err(error) => {
                 tracing::error!(%error, "a frame failed");
                 if self.frames.failed(now) {

@@ -266,6 +266,9 @@ M.subcommands = {
   terminals = {
     takes = "argument",
     bang = true,
+    complete = function()
+      return require("agentchat.terminals").numbers()
+    end,
     run = function(args, opts)
       local terminals = require("agentchat.terminals")
       if opts.bang then
@@ -273,7 +276,7 @@ M.subcommands = {
       elseif args == "" then
         terminals.list()
       else
-        terminals.open("terminal-" .. args)
+        terminals.open_number(args)
       end
     end,
   },

@@ -20,7 +20,8 @@
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field permission? { style?: "float"|"inline" }
 ---@field notify? { request?: boolean, turn_end?: boolean, terminal?: "none"|"bell"|"osc9"|"osc777" }
----@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field changes? { preview?: boolean, hint?: boolean, tell_rejections?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field terminal? { env?: table<string, string|false> }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
 ---@class agentchat.Config
@@ -38,7 +39,8 @@
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field permission { style: "float"|"inline" }
 ---@field notify { request: boolean, turn_end: boolean, terminal: "none"|"bell"|"osc9"|"osc777" }
----@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field changes { preview: boolean, hint: boolean, tell_rejections: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field terminal { env: table<string, string|false> }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
 ---@class agentchat.Option
@@ -208,6 +210,12 @@ M.schema = {
     doc = "Whether the first change in view says how to decide.",
   },
   {
+    key = "changes.tell_rejections",
+    type = "boolean",
+    default = true,
+    doc = "Whether the agent hears with the next prompt which of its changes were rejected.",
+  },
+  {
     key = "changes.auto_accept",
     type = "table",
     default = {},
@@ -215,6 +223,20 @@ M.schema = {
       return require("agentchat.changes.auto_accept").check(rules)
     end,
     doc = "Changes that need no decision.",
+  },
+  {
+    key = "terminal.env",
+    type = "table",
+    default = {},
+    check = function(env)
+      for name, value in pairs(env) do
+        local is_value = type(value) == "string" or type(value) == "number" or value == false
+        if type(name) ~= "string" or not is_value then
+          return ("must map names to strings, or to false; `%s` does not"):format(name)
+        end
+      end
+    end,
+    doc = "Environment variables of commands in terminals; `false` removes one.",
   },
   {
     key = "layout.width",
@@ -476,6 +498,10 @@ function M.for_helper()
     end
     agents[name] = { command = spec.command, env = env, cwd = spec.cwd }
   end
+  local terminal_env = vim.empty_dict()
+  for name, value in pairs(config.terminal.env) do
+    terminal_env[name] = type(value) == "number" and tostring(value) or value
+  end
   return {
     agents = agents,
     default_agent = config.default_agent,
@@ -486,6 +512,8 @@ function M.for_helper()
     permissions_broken = config.permissions_broken,
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
+    tell_rejections = config.changes.tell_rejections,
+    terminal = { env = terminal_env },
     follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }
 end

@@ -2,7 +2,12 @@
 
 local M = {}
 
----@type table<string, fun(item: table, answer: { ticks: table<string, integer>, stale: integer[] })>
+---@class agentchat.FrameAnswer
+---@field ticks table<string, integer>
+---@field stale integer[] chats whose rows were not taken
+---@field refused integer[] terminals of which nothing was taken
+
+---@type table<string, fun(item: table, answer: agentchat.FrameAnswer)>
 local handlers = {}
 
 --- Without `vim.NIL`, which msgpack's nil becomes inside of tables.
@@ -44,6 +49,10 @@ function handlers.permissions(item)
   require("agentchat.permission").set(without_nil(item[2]))
 end
 
+function handlers.proposals(item)
+  require("agentchat.changes.proposed").set_calls(item[2], without_nil(item[3]))
+end
+
 function handlers.taken_back(item)
   require("agentchat.prompt").taken_back(item[2], item[3], item[4])
 end
@@ -73,8 +82,14 @@ function handlers.event(item)
   require("agentchat.events").fire(item[2], type(data) == "table" and without_nil(data) or nil)
 end
 
-function handlers.terminal(item)
-  require("agentchat.terminals").receive(item[2], item[3], item[4])
+function handlers.terminal(item, answer)
+  if not require("agentchat.terminals").receive(item[2], without_nil(item[3]), item[4]) then
+    answer.refused[#answer.refused + 1] = item[2]
+  end
+end
+
+function handlers.ran(item)
+  require("agentchat.terminals").ran(item[2], without_nil(item[3]))
 end
 
 function handlers.notify(item)
@@ -95,9 +110,9 @@ end
 
 --- Applies one frame.
 ---@param items table[]
----@return { ticks: table<string, integer>, stale: integer[] }
+---@return agentchat.FrameAnswer
 function M.frame(items)
-  local answer = { ticks = vim.empty_dict(), stale = {} }
+  local answer = { ticks = vim.empty_dict(), stale = {}, refused = {} }
   for _, item in ipairs(items) do
     local handler = handlers[item[1]]
     if handler then

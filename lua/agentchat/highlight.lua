@@ -2,6 +2,8 @@
 
 local M = {}
 
+local api = vim.api
+
 ---@type { [1]: string, [2]: string, [3]: string }[] name, link, what it is for
 M.groups = {
   { "AgentChatBar", "WinBar", "the bar above the transcript" },
@@ -66,9 +68,39 @@ M.groups = {
   { "AgentChatPermissionBorder", "DiagnosticWarn", "the border of a permission request" },
 }
 
+--- The colours of terminals in cards, as terminals number them, with what they are if the user has no
+--- `g:terminal_color_0` and so on.
+---@type { [1]: string, [2]: string }[]
+M.terminal = {
+  { "AgentChatTermBlack", "#000000" },
+  { "AgentChatTermRed", "#cd3131" },
+  { "AgentChatTermGreen", "#0dbc79" },
+  { "AgentChatTermYellow", "#c19c00" },
+  { "AgentChatTermBlue", "#2472c8" },
+  { "AgentChatTermMagenta", "#bc3fbc" },
+  { "AgentChatTermCyan", "#11a8cd" },
+  { "AgentChatTermWhite", "#cccccc" },
+  { "AgentChatTermBrightBlack", "#767676" },
+  { "AgentChatTermBrightRed", "#f14c4c" },
+  { "AgentChatTermBrightGreen", "#23d18b" },
+  { "AgentChatTermBrightYellow", "#e5b80b" },
+  { "AgentChatTermBrightBlue", "#3b8eea" },
+  { "AgentChatTermBrightMagenta", "#d670d6" },
+  { "AgentChatTermBrightCyan", "#29b8db" },
+  { "AgentChatTermBrightWhite", "#ffffff" },
+}
+
 function M.set()
+  for number, group in ipairs(M.terminal) do
+    local colour = vim.g["terminal_color_" .. number - 1]
+    colour = type(colour) == "string" and colour or group[2]
+    local ok = pcall(api.nvim_set_hl, 0, group[1], { default = true, fg = colour, ctermfg = number - 1 })
+    if not ok then
+      api.nvim_set_hl(0, group[1], { default = true, fg = group[2], ctermfg = number - 1 })
+    end
+  end
   for _, group in ipairs(M.groups) do
-    vim.api.nvim_set_hl(0, group[1], { default = true, link = group[2] })
+    api.nvim_set_hl(0, group[1], { default = true, link = group[2] })
   end
 end
 

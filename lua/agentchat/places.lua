@@ -4,6 +4,9 @@ local M = {}
 
 local api = vim.api
 
+--- Lines of a terminal that a card shows.
+local TAIL = 5
+
 ---@class agentchat.Place
 ---@field path string absolute
 ---@field line? integer 1-based
@@ -153,7 +156,7 @@ end
 --- Shows a place in a window for files, and goes there.
 ---@param place agentchat.Place
 local function open(place)
-  local win = require("agentchat.layout").code_window()
+  local win = require("agentchat.code_window").get()
   api.nvim_set_current_win(win)
   local buf = vim.fn.bufadd(place.path)
   if api.nvim_win_get_buf(win) ~= buf then
@@ -179,6 +182,22 @@ local function current()
   return require("agentchat.chats").of_buffer(buf), buf
 end
 
+--- The terminal whose last lines the cursor is on.
+---@return string? name
+local function terminal_at_cursor()
+  local row = api.nvim_win_get_cursor(0)[1]
+  for at = row, math.max(1, row - TAIL), -1 do
+    local line = api.nvim_buf_get_lines(0, at - 1, at, true)[1]
+    if not vim.startswith(line, "  │ ") then
+      return nil
+    end
+    local name = line:match("^  │ terminal (.+)$")
+    if name then
+      return name
+    end
+  end
+end
+
 --- Opens the file that the cursor is on.
 function M.go()
   local chat, buf = current()
@@ -201,11 +220,11 @@ function M.go_or_down()
     vim.cmd("normal! zo")
     return
   end
-  local terminal = vim.api.nvim_get_current_line():match("^  │ terminal (%S+)$")
-  if terminal and require("agentchat.terminals").open(terminal) then
+  local chat, buf = current()
+  local terminal = chat and terminal_at_cursor()
+  if chat and terminal and require("agentchat.terminals").open(terminal, chat.id) then
     return
   end
-  local chat, buf = current()
   local place = chat and at_cursor(chat, buf)
   if place then
     open(place)

@@ -92,11 +92,17 @@ fn content(block: &PromptBlock) -> v1::ContentBlock {
     }
 }
 
+/// That we show the terminals which an agent runs itself and reports on. codex-acp then tells the output as it comes, else
+/// once at the end; claude-agent-acp tells how the command ended.
+fn terminal_output() -> v1::Meta {
+    [("terminal_output".to_owned(), true.into())].into_iter().collect()
+}
+
 /// What we can do, exactly.
 fn initialize() -> v1::InitializeRequest {
     let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
     v1::InitializeRequest::new(ProtocolVersion::V1)
-        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true))
+        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true).meta(terminal_output()))
         .client_info(
             v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),
         )
@@ -185,6 +191,7 @@ mod tests {
         );
         assert!(initialize.contains(r#""readTextFile":true,"writeTextFile":true"#), "{initialize}");
         assert!(initialize.contains(r#""terminal":true"#), "{initialize}");
+        assert!(initialize.contains(r#""_meta":{"terminal_output":true}"#), "{initialize}");
         assert_eq!(
             text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into() })),
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"

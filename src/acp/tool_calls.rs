@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::core::message::PermissionOption;
-use crate::core::tool_call::{Location, ToolCallPatch, ToolContent, ToolStatus};
+use crate::core::message::{PermissionOption, TerminalExit};
+use crate::core::tool_call::{Location, TerminalReport, TerminalTail, ToolCallPatch, ToolContent, ToolStatus};
 
 /// The fields of a `tool_call`, a `tool_call_update`, or the `toolCall` of a permission request.
 /// `None` if there is no id to know it by.
@@ -22,6 +22,7 @@ pub(super) fn patch(value: &Value) -> Option<ToolCallPatch> {
         locations: array(value, "locations").map(|items| items.iter().filter_map(location).collect()),
         raw_input: raw(value, "rawInput"),
         raw_output: raw(value, "rawOutput"),
+        terminals: terminals(value),
     })
 }
 
@@ -79,9 +80,29 @@ fn content(item: &Value) -> ToolContent {
             _ => ToolContent::Other(short(item)),
         },
         Some("terminal") => text(item, "terminalId")
-            .map_or_else(|| ToolContent::Other(short(item)), |id| ToolContent::Terminal(id, "".into())),
+            .map_or_else(|| ToolContent::Other(short(item)), |id| ToolContent::Terminal(id, TerminalTail::default())),
         _ => ToolContent::Other(short(item)),
     }
+}
+
+/// What `_meta` says of terminals that the agent runs itself. No part of the protocol; claude-agent-acp and codex-acp do it, as
+/// the recordings in `tests/recordings` show.
+fn terminals(value: &Value) -> Vec<TerminalReport> {
+    let Some(meta) = value.get("_meta") else { return Vec::new() };
+    let report = |key: &str| {
+        let said = meta.get(key)?;
+        Some((said, TerminalReport { name: text(said, "terminal_id")?, ..TerminalReport::default() }))
+    };
+    let info = report("terminal_info").map(|(_, report)| report);
+    let output = report("terminal_output").map(|(said, report)| {
+        let data = text(said, "data").unwrap_or_default();
+        TerminalReport { output: Some(data), ..report }
+    });
+    let exit = report("terminal_exit").map(|(said, report)| {
+        let code = said.get("exit_code").and_then(Value::as_u64).and_then(|code| u32::try_from(code).ok());
+        TerminalReport { exit: Some(TerminalExit { code, signal: text(said, "signal") }), ..report }
+    });
+    [info, output, exit].into_iter().flatten().collect()
 }
 
 fn location(item: &Value) -> Option<Location> {

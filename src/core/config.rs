@@ -27,6 +27,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Milliseconds between two looks at where an agent is.
     pub follow_interval: u64,
+    /// Whether the agent hears with the next prompt what the user rejected.
+    pub tell_rejections: bool,
     /// What is allowed and denied without the user.
     pub rules: Rules,
 }

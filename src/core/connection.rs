@@ -104,6 +104,10 @@ impl State {
                 let problem = format!("The message is longer than {limit} bytes, the most that is read");
                 self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
             }
+            (AgentRequest::Batched, _) => {
+                let problem = "Arrays of messages are no part of ACP: send each message as a line of its own";
+                self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
+            }
             (AgentRequest::Permission { .. }, None) => self.reply(id, Reply::Cancelled),
             (
                 AgentRequest::ReadFile { session, .. }

@@ -8,7 +8,7 @@ use super::config::AgentSpec;
 use super::event::{KnownSession, TimerKey};
 use super::follow::{Visit, Whereabouts};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
-use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalWanted};
+use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalExit, TerminalWanted};
 use super::permission::PermissionView;
 use super::permission::judge::NewAnswer;
 use super::permission::rule::Action;
@@ -16,6 +16,7 @@ use super::permission::weigh::WeighJob;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
+use super::tool_call::ToolCall;
 use super::transcript::{Change, EntryIndex};
 
 /// One thing to be done by an edge.
@@ -54,6 +55,12 @@ pub enum Effect {
     KillTerminal(TerminalId),
     /// The agent needs the terminal no more: once its command has ended and all of it was shown, it is forgotten.
     ReleaseTerminal(TerminalId),
+    /// Show a terminal that the agent runs itself; again when its title is another.
+    ShowTerminal(ShownTerminal),
+    /// The agent reports what was written to its own terminal.
+    FeedTerminal(TerminalId, String),
+    /// The agent reports that the command in its own terminal has ended.
+    EndTerminal(TerminalId, TerminalExit),
     /// Look at a project ahead of the first turn in it.
     Survey(PathBuf),
     /// A turn of this number begins: keep what the project is, and watch it.
@@ -151,13 +158,28 @@ pub struct FileJob {
     pub path: PathBuf,
 }
 
-/// A command to be run in a terminal for an agent.
+/// A terminal that an agent runs itself, and reports on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownTerminal {
+    /// The terminal.
+    pub terminal: TerminalId,
+    /// The chat that it belongs to.
+    pub chat: ChatId,
+    /// The agent's name for it.
+    pub name: String,
+    /// Its command, as far as that is known.
+    pub title: String,
+}
+
+/// A command to be run in a terminal, for an agent or the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalJob {
     /// The terminal.
     pub terminal: TerminalId,
-    /// The request that it serves.
-    pub request: OpenId,
+    /// The agent's request that it serves.
+    pub request: Option<OpenId>,
+    /// The number that Lua gave to a command of the user.
+    pub run: Option<u64>,
     /// The chat that it belongs to.
     pub chat: ChatId,
     /// What to run.
@@ -239,6 +261,8 @@ pub enum Show {
     Status(ChatId, Box<Status>),
     /// All open permission requests, oldest first.
     Permissions(Vec<PermissionView>),
+    /// All unfinished calls of a chat that may say what they would do to files, and about which nobody is asked.
+    Proposals(ChatId, Vec<ToolCall>),
     /// The prompts that wait: id and first line, oldest first; and the newest prompt that the chat was given at all.
     Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.

@@ -1,14 +1,15 @@
 //! What may happen to the core.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::attribution::DiskChange;
 use super::follow::{Look, Visit};
 use super::ids::{ChatId, ConnId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
-use super::message::{AgentMessage, TerminalExit};
+use super::message::{AgentMessage, TerminalExit, TerminalWanted};
 use super::permission::weigh::Weighed;
 use super::prompt::{Found, PromptPart};
+use super::rejections::Rejection;
+use super::tool_call::TerminalTail;
 use super::transcript::Entry;
 
 /// Everything that reaches [`super::step`].
@@ -27,13 +28,13 @@ pub enum Event {
     /// A file operation that an effect asked for is done.
     FileDone(OpenId, FileOutcome),
     /// A command that an effect asked for runs in its terminal, or could not be started and why.
-    TerminalStarted(OpenId, TerminalId, Result<(), String>),
+    TerminalStarted(Option<OpenId>, TerminalId, Result<(), String>),
     /// What is on a terminal, for a request: the text, and whether its beginning is missing.
     TerminalRead(OpenId, TerminalId, String, bool),
     /// The command of a terminal has ended, and all that it wrote was read.
     TerminalExited(TerminalId, TerminalExit),
-    /// The last lines on a terminal are these now.
-    TerminalTail(TerminalId, Arc<str>),
+    /// The last lines on a terminal of a chat, by the agent's name for it, are these now.
+    TerminalTail(ChatId, String, TerminalTail),
     /// Files on disk changed, and not through us.
     DiskChanged(Vec<DiskChange>),
     /// What the agent did to a file on disk was taken over.
@@ -108,6 +109,17 @@ pub enum UserAction {
         /// The option's id.
         option: String,
     },
+    /// A command is to be run in a terminal for the user.
+    RunCommand {
+        /// The number by which Lua knows it.
+        run: u64,
+        /// The chat that it is about; 0 if none.
+        chat: ChatId,
+        /// The program and its arguments.
+        wanted: Box<TerminalWanted>,
+        /// Absolute folder.
+        cwd: PathBuf,
+    },
     /// The command of a terminal is to be ended.
     KillTerminal(TerminalId),
     /// The files that the agent changed are to be as they were before a turn; the newest with changes if `None`.
@@ -118,6 +130,17 @@ pub enum UserAction {
         turn: Option<u64>,
         /// If not empty: only these files, and even if that costs what the user did in them.
         replace: Vec<PathBuf>,
+    },
+    /// The user decided about changes of the agent's in a file.
+    Decided {
+        /// Whose agent's they were.
+        chat: ChatId,
+        /// Absolute path.
+        path: PathBuf,
+        /// What was rejected.
+        rejected: Vec<Rejection>,
+        /// Hunks of which the rejection was undone.
+        pending: Vec<u64>,
     },
     /// The agent's process is to be started anew.
     Restart(ChatId),

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::effect::{Effect, LookJob, Show};
 use super::event::TimerKey;
-use super::ids::{ChatId, Millis};
+use super::ids::{ChatId, Millis, TerminalId};
 use super::state::State;
 use super::tool_call::{ToolCall, ToolContent};
 
@@ -98,6 +98,19 @@ pub struct Whereabouts {
     pub places: Vec<SeenPlace>,
     /// Where to look now.
     pub newest: Option<SeenPlace>,
+    /// The terminal to look at now, if that is newer.
+    pub terminal: Option<SeenTerminal>,
+}
+
+/// A terminal that the agent waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenTerminal {
+    /// Which.
+    pub terminal: TerminalId,
+    /// The kind of the call.
+    pub kind: String,
+    /// The title of the call.
+    pub title: String,
 }
 
 impl Whereabouts {
@@ -111,7 +124,11 @@ impl Whereabouts {
             self.places.retain(|known| known.path != place.path);
             self.places.push(place);
         }
+        if later.newest.is_some() {
+            self.terminal = None;
+        }
         self.newest = later.newest.or(self.newest.take());
+        self.terminal = later.terminal.or(self.terminal.take());
     }
 }
 
@@ -125,12 +142,16 @@ pub(super) struct Follow {
     waiting: Vec<Visit>,
     /// Those whose file was not there.
     missing: Vec<Visit>,
+    /// A terminal that was not shown yet.
+    terminal: Option<SeenTerminal>,
     /// Whether a look is being taken.
     looking: bool,
     /// No look is taken before.
     not_before: Millis,
     /// When the timer is due, if it is set.
     timer: Option<Millis>,
+    /// The newest terminal that was shown or is about to be.
+    last_terminal: Option<TerminalId>,
     /// The newest visit that was shown.
     shown: u64,
     next: u64,
@@ -143,6 +164,7 @@ impl Follow {
         self.of_calls.clear();
         self.waiting.clear();
         self.missing.clear();
+        self.terminal = None;
     }
 
     fn wait_for(&mut self, visit: Visit) {
@@ -201,6 +223,42 @@ impl State {
         self.look(id);
     }
 
+    /// A call that names no place, but shows a terminal for the first time: that is where the agent is.
+    pub(super) fn visit_terminal(&mut self, id: ChatId, tool: &str) {
+        let Some(call) = self.chats.get(&id).and_then(|chat| chat.transcript.tool(tool)) else { return };
+        let mut names = call.content.iter().filter_map(|content| match content {
+            ToolContent::Terminal(name, _) => Some(name),
+            _ => None,
+        });
+        let Some(terminal) = names.next_back().and_then(|name| self.terminal_named(id, name)) else { return };
+        let seen = SeenTerminal { terminal, kind: call.kind.clone(), title: call.title.clone() };
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let names_places = chat.follow.of_calls.get(tool).is_some_and(|places| !places.is_empty());
+        if names_places || Some(terminal) <= chat.follow.last_terminal {
+            return;
+        }
+        chat.follow.last_terminal = Some(terminal);
+        chat.follow.terminal = Some(seen);
+        self.show_terminal(id);
+    }
+
+    /// Shows the terminal that waits for it, unless something was shown a moment ago.
+    fn show_terminal(&mut self, id: ChatId) {
+        let (now, interval) = (self.now, self.config.follow_interval);
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        if chat.follow.terminal.is_none() {
+            return;
+        }
+        if now < chat.follow.not_before {
+            let due = chat.follow.not_before;
+            self.wake(id, due);
+            return;
+        }
+        chat.follow.not_before = now.plus(interval);
+        let terminal = chat.follow.terminal.take();
+        self.emit(Show::Follow(id, Whereabouts { terminal, ..Whereabouts::default() }));
+    }
+
     /// The number of a file's first line, as the chat's agent counts.
     fn first_line(&self, id: ChatId) -> u64 {
         let conn = self.chats.get(&id).and_then(|chat| chat.session.conn());
@@ -249,6 +307,7 @@ impl State {
         let Some(chat) = self.chats.get_mut(&id) else { return };
         chat.follow.timer = None;
         chat.follow.retry();
+        self.show_terminal(id);
         self.look(id);
     }
 
@@ -287,7 +346,7 @@ impl State {
         }
         let is_missing = !follow.missing.is_empty();
         if newest.is_some() || !places.is_empty() {
-            self.emit(Show::Follow(id, Whereabouts { clear: false, places, newest }));
+            self.emit(Show::Follow(id, Whereabouts { places, newest, ..Whereabouts::default() }));
         }
         if is_missing {
             self.wake(id, now.plus(MISSING_RETRY));

@@ -16,6 +16,7 @@ pub mod message;
 pub mod permission;
 pub mod prompt;
 pub mod quirks;
+pub mod rejections;
 pub mod requests;
 pub mod state;
 pub mod status;
@@ -28,6 +29,7 @@ mod disk;
 mod files;
 mod listing;
 mod prompting;
+mod proposing;
 mod reopen;
 mod sessions;
 mod summary;
@@ -56,7 +58,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
             state.terminal_read(request, terminal, text, truncated);
         }
         Event::TerminalExited(terminal, exit) => state.terminal_exited(terminal, &exit),
-        Event::TerminalTail(terminal, tail) => state.terminal_tail(terminal, &tail),
+        Event::TerminalTail(chat, name, tail) => state.terminal_tail(chat, &name, &tail),
         Event::DiskChanged(changes) => state.disk_changed(changes),
         Event::Adopted(chat, path, how) => state.adopted(chat, path, how),
         Event::Undone(chat, report) => state.undone(chat, report),
@@ -88,8 +90,10 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
+            UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::ids::Millis;
+use super::message::TerminalExit;
 
 /// What is known of one tool call.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +74,26 @@ impl ToolStatus {
     }
 }
 
+/// Lines of a terminal, each in pieces of one colour; colours are numbered from 0 to 15, as terminals do.
+pub type TerminalTail = Arc<[Vec<(String, Option<u8>)>]>;
+
+/// The text of such lines.
+pub fn plain(tail: &TerminalTail) -> String {
+    let line = |pieces: &Vec<(String, Option<u8>)>| pieces.iter().map(|(text, _)| text.as_str()).collect::<String>();
+    tail.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What is said of a terminal that the agent runs itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TerminalReport {
+    /// The agent's name for it.
+    pub name: String,
+    /// What was written to it.
+    pub output: Option<String>,
+    /// How its command has ended.
+    pub exit: Option<TerminalExit>,
+}
+
 /// One item of a tool call's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolContent {
@@ -88,7 +109,7 @@ pub enum ToolContent {
         new: Arc<str>,
     },
     /// A terminal: the agent's name for it, and the last lines on it as far as they are known.
-    Terminal(String, Arc<str>),
+    Terminal(String, TerminalTail),
     /// A kind this version does not know.
     Other(String),
 }
@@ -123,6 +144,8 @@ pub struct ToolCallPatch {
     pub raw_input: Option<Arc<Value>>,
     /// New result.
     pub raw_output: Option<Arc<Value>>,
+    /// News of terminals that the agent runs itself.
+    pub terminals: Vec<TerminalReport>,
 }
 
 impl ToolCall {
@@ -145,7 +168,8 @@ impl ToolCall {
 
     /// Takes over every field that `patch` carries.
     pub fn apply(&mut self, patch: ToolCallPatch, now: Millis) {
-        let ToolCallPatch { id: _, name, title, kind, status, content, locations, raw_input, raw_output } = patch;
+        let ToolCallPatch { id: _, name, title, kind, status, content, locations, raw_input, raw_output, terminals: _ } =
+            patch;
         // Some agents begin with the tool's name as title, and find a better title later.
         let is_name =
             |title: &&String| !title.is_empty() && title.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -175,7 +199,7 @@ impl ToolCall {
     }
 
     /// The last lines of a terminal that it shows.
-    fn tail_of(&self, wanted: &str) -> Option<Arc<str>> {
+    fn tail_of(&self, wanted: &str) -> Option<TerminalTail> {
         self.content.iter().find_map(|content| match content {
             ToolContent::Terminal(name, tail) if name == wanted => Some(tail.clone()),
             _ => None,

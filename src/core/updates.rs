@@ -122,7 +122,8 @@ impl State {
     /// Takes over what is said of a tool call; `is_new` when the agent announced a call rather than a change of one.
     pub(super) fn update_tool(&mut self, id: ChatId, mut patch: ToolCallPatch, is_new: bool) {
         let now = self.now;
-        self.fill_tails(patch.content.as_deref_mut().unwrap_or_default());
+        self.fill_tails(id, patch.content.as_deref_mut().unwrap_or_default());
+        let reports = std::mem::take(&mut patch.terminals);
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let tool_id = patch.id.clone();
         let may_move = patch.locations.is_some() || patch.content.is_some() || patch.raw_input.is_some();
@@ -154,15 +155,19 @@ impl State {
         }
         self.note_doings(id, &tool_id, before.as_ref() != Some(&status) && status.is_final());
         self.transcript_changed(id, change);
+        self.terminals_reported(id, &tool_id, reports);
         if before.as_ref() != Some(&status) {
             self.emit(Show::UserEvent(UserEvent::ToolCall(id, tool_id.clone(), status.as_str().to_owned())));
         }
         if may_move {
             self.visit(id, &tool_id);
+            self.visit_terminal(id, &tool_id);
         }
         if status.is_final() {
+            self.end_reported_terminals(id, &tool_id);
             self.look_again(id);
         }
+        self.propose(id, &tool_id, may_move);
         if self.is_asked_about(id, &tool_id) {
             if status.is_final() {
                 self.settle_permissions_of_tool(id, &tool_id);
@@ -180,6 +185,7 @@ impl State {
             .get_mut(&id)
             .and_then(|chat| chat.transcript.update_tool(tool, |call| call.set_status(status, now)));
         self.transcript_changed(id, change);
+        self.end_reported_terminals(id, tool);
     }
 
     fn transcript_changed(&mut self, id: ChatId, change: Option<Change>) {

@@ -63,7 +63,7 @@ impl Owner {
                 Recalled { key: row.key, title, entries }
             });
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::Recalled(chat, recalled)));
+            let _ = finish.send(Finished::Work(Box::new(Event::Recalled(chat, recalled))));
         });
     }
 

@@ -14,6 +14,7 @@ use crate::core::permission::rule::{Action, Rule, Written};
 use crate::files::paths;
 use crate::nvim::incoming::{array, get, integer, named, string, text};
 use crate::process;
+use crate::terminal::pty::Environment;
 
 /// Milliseconds between two looks at where an agent is: four jumps a second.
 const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
@@ -25,6 +26,7 @@ pub(super) struct Settings {
     default_agent: Option<String>,
     timeouts: Timeouts,
     follow_interval: u64,
+    tell_rejections: bool,
     rules: Rules,
     /// Where the helper may keep things; `None` if Lua did not say.
     pub(super) state: Option<PathBuf>,
@@ -32,6 +34,8 @@ pub(super) struct Settings {
     pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// The variables of commands in terminals.
+    pub(super) terminal_env: Environment,
     /// Whether a write of an agent may save what the user has not saved themselves.
     pub(super) save_dirty: bool,
 }
@@ -43,10 +47,12 @@ impl Default for Settings {
             default_agent: None,
             timeouts: Timeouts::default(),
             follow_interval: DEFAULT_FOLLOW_INTERVAL,
+            tell_rejections: true,
             rules: Rules::default(),
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            terminal_env: Environment::default(),
             save_dirty: false,
         }
     }
@@ -66,12 +72,16 @@ impl Settings {
                 cancel_grace: integer(times, "cancel_grace").unwrap_or(defaults.timeouts.cancel_grace),
             },
             follow_interval: integer(config, "follow_interval").unwrap_or(defaults.follow_interval),
+            tell_rejections: get(config, "tell_rejections")
+                .and_then(Value::as_bool)
+                .unwrap_or(defaults.tell_rejections),
             rules: rules(config),
             state: string(config, "state").map(PathBuf::from),
             checkpoints: limits(get(config, "checkpoints").unwrap_or(&nil)),
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            terminal_env: Environment::default().with(terminal_env(config)),
             save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }
     }
@@ -89,14 +99,23 @@ impl Settings {
         let (agents, default_agent) =
             agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
         let names = agents.keys().cloned().collect();
-        let Self { timeouts, follow_interval, .. } = *self;
+        let Self { timeouts, follow_interval, tell_rejections, .. } = *self;
         let rules = self.rules.clone();
-        (Config { agents, default_agent, timeouts, follow_interval, rules }, names)
+        (Config { agents, default_agent, timeouts, follow_interval, tell_rejections, rules }, names)
     }
 }
 
 fn is_on_path(program: &str) -> bool {
     process::find_program(program, Path::new("/"), std::env::var_os("PATH").as_deref()).is_ok()
+}
+
+/// The variables that the user sets for commands in terminals, or removes with `false`.
+fn terminal_env(config: &Value) -> Vec<(String, Option<String>)> {
+    let nil = Value::Nil;
+    let env = named(get(config, "terminal").unwrap_or(&nil), "env").into_iter();
+    env.filter(|(name, _)| !name.is_empty() && !name.contains(['=', '\0']))
+        .map(|(name, value)| (name, text(value)))
+        .collect()
 }
 
 /// The rules for permissions. Whatever cannot be used makes the rest careful.

@@ -43,7 +43,8 @@ impl Owner {
             });
             let kept = kept.into_iter().map(kept_answer).collect();
             // The owner is gone only when the helper ends.
-            let _ = finish.send(Finished::Work(Event::Weighed(request, Weighed { root, places, is_complete, kept })));
+            let _ = finish
+                .send(Finished::Work(Box::new(Event::Weighed(request, Weighed { root, places, is_complete, kept }))));
         });
     }
 

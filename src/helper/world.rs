@@ -51,7 +51,7 @@ impl Owner {
                     };
                     let changes = clock.changes(root.as_deref(), paths);
                     // The owner is gone only when the helper ends.
-                    let _ = finish.send(Finished::Work(Event::DiskChanged(changes)));
+                    let _ = finish.send(Finished::Work(Box::new(Event::DiskChanged(changes))));
                 });
             }
             Effect::TakeIn(job) => {
@@ -59,7 +59,7 @@ impl Owner {
                 tokio::spawn(async move {
                     if let Some((path, how)) = work.await {
                         // As above.
-                        let _ = finish.send(Finished::Work(Event::Adopted(chat, path, how)));
+                        let _ = finish.send(Finished::Work(Box::new(Event::Adopted(chat, path, how))));
                     }
                 });
             }
@@ -73,7 +73,7 @@ impl Owner {
                         UndoReport { turn: Some(0), failed: vec![(PathBuf::new(), problem)], ..UndoReport::default() }
                     });
                     // As above.
-                    let _ = finish.send(Finished::Work(Event::Undone(chat, report)));
+                    let _ = finish.send(Finished::Work(Box::new(Event::Undone(chat, report))));
                 });
             }
             _ => {}
@@ -99,12 +99,30 @@ impl Owner {
                 match sifted.await {
                     Ok(changes) => {
                         // The owner is gone only when the helper ends.
-                        let _ = finish.send(Finished::Work(Event::DiskChanged(changes)));
+                        let _ = finish.send(Finished::Work(Box::new(Event::DiskChanged(changes))));
                     }
                     Err(error) => tracing::error!(%error, "a change on disk is lost"),
                 }
             }
         });
+    }
+
+    /// Accepts what is committed, as long as the helper lives.
+    pub(super) fn serve_heads(&self) {
+        let (heads, files) = (self.heads.clone(), self.files.clone());
+        tokio::spawn(async move {
+            loop {
+                for path in heads.moved().await {
+                    files.accept_committed(&path).await;
+                }
+            }
+        });
+    }
+
+    /// Something is pending in a file, or nothing is any more.
+    pub(super) fn changes_pending(&self, path: PathBuf, is_pending: bool) {
+        let heads = self.heads.clone();
+        in_background(move || heads.note(&path, is_pending));
     }
 
     /// The user saved a file; what it is then is theirs.

@@ -17,6 +17,7 @@ use crate::core::ids::{ChatId, Millis, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
+use crate::core::tool_call::ToolCall;
 use crate::core::transcript::{Change, EntryIndex, Transcript};
 use crate::view::{Row, TranscriptView};
 
@@ -45,6 +46,8 @@ const MAX_EVENTS: usize = 200;
 pub struct Frames {
     chats: BTreeMap<ChatId, Chat>,
     permissions: Option<Vec<PermissionView>>,
+    /// What unfinished calls would do, where that changed.
+    proposals: BTreeMap<ChatId, Vec<ToolCall>>,
     /// Texts that go back to the user, and messages: they wait for nothing.
     urgent: VecDeque<Value>,
     /// In order.
@@ -53,6 +56,8 @@ pub struct Frames {
     calls: HashMap<(ChatId, String), String>,
     /// Whether terminals have something to show.
     terminals: bool,
+    /// Whether they have more than goes into a frame.
+    terminal_backlog: bool,
     /// What was in a frame that failed, besides rows.
     again: Vec<Value>,
     /// The chat whose rows came last in a frame: the next one begins with the chat after it, so that none starves another.
@@ -164,10 +169,12 @@ impl Default for Frames {
         Self {
             chats: BTreeMap::new(),
             permissions: None,
+            proposals: BTreeMap::new(),
             urgent: VecDeque::new(),
             events: VecDeque::new(),
             calls: HashMap::new(),
             terminals: false,
+            terminal_backlog: false,
             again: Vec::new(),
             served: None,
             inspections: VecDeque::new(),
@@ -252,6 +259,9 @@ impl Frames {
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
+            Show::Proposals(chat, calls) => {
+                self.proposals.insert(chat, calls);
+            }
             Show::Queued(chat, prompts, newest) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
                     let (ids, lines): (Vec<PromptId>, Vec<String>) = prompts.into_iter().unzip();
@@ -299,9 +309,15 @@ impl Frames {
         self.terminals = have_news;
     }
 
-    /// Items for terminals that go into the next frame.
-    pub fn add_terminals(&mut self, items: Vec<Value>) {
+    /// Whether the next frame repeats what was in one that failed.
+    pub const fn repeats(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Items for terminals that go into the next frame, and whether the one after it is to follow at once.
+    pub fn add_terminals(&mut self, items: Vec<Value>, has_backlog: bool) {
         self.urgent.extend(items);
+        self.terminal_backlog = has_backlog;
     }
 
     /// All that is known of a tool call is to be shown.
@@ -342,6 +358,7 @@ impl Frames {
             return Some(Millis::default());
         }
         let waits = self.permissions.is_some()
+            || !self.proposals.is_empty()
             || !self.urgent.is_empty()
             || !self.events.is_empty()
             || !self.again.is_empty()
@@ -398,8 +415,12 @@ impl Frames {
             let cwd_of = |chat| self.chats.get(&chat).map(|chat: &Chat| chat.cwd.clone()).unwrap_or_default();
             items.push(wire::permissions(&views, cwd_of));
         }
+        for (chat, calls) in std::mem::take(&mut self.proposals) {
+            let cwd = self.chats.get(&chat).map(|chat| chat.cwd.clone()).unwrap_or_default();
+            items.push(wire::proposals(chat, &calls, &cwd));
+        }
         items.extend(self.take_events());
-        let full = left == 0 || !self.events.is_empty();
+        let full = left == 0 || !self.events.is_empty() || std::mem::take(&mut self.terminal_backlog);
         rows.extend(items.iter().cloned());
         self.in_flight = Some(InFlight { sent: now, full, bytes: self.budget - left, items });
         rows

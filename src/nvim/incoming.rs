@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 use super::channel::Writer;
 use crate::core::event::{KnownSession, UserAction};
 use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
+use crate::core::message::TerminalWanted;
 use crate::core::prompt::{PromptPart, Source};
+use crate::core::rejections::Rejection;
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
 use crate::view::Row;
@@ -59,6 +61,8 @@ pub enum FromLua {
     FileFree(i64),
     /// The text of this buffer is gone, or another one than what its changes told.
     MirrorGone(i64),
+    /// Whether a file has pending changes now.
+    ChangesPending(PathBuf, bool),
 }
 
 /// Where a transcript is to be written.
@@ -181,6 +185,12 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         }),
+        "run_command" => FromLua::Action(UserAction::RunCommand {
+            run: integer(arguments, "run")?,
+            chat: chat()?,
+            wanted: Box::new(wanted(arguments)),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+        }),
         "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
         "terminal_input" => FromLua::TerminalInput(
             TerminalId(integer(arguments, "terminal")?),
@@ -200,6 +210,16 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             turn: integer(arguments, "turn"),
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
+        "changes_decided" => FromLua::Action(UserAction::Decided {
+            chat: chat()?,
+            path: PathBuf::from(string(arguments, "path")?),
+            rejected: array(arguments, "rejected").iter().filter_map(rejection).collect(),
+            pending: array(arguments, "pending").iter().filter_map(Value::as_u64).collect(),
+        }),
+        "changes_pending" => FromLua::ChangesPending(
+            PathBuf::from(string(arguments, "path")?),
+            integer(arguments, "pending").is_some_and(|count| count > 0),
+        ),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
         "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
@@ -237,6 +257,18 @@ fn asked_row(value: &Value) -> Option<Row> {
     Some(Row { text: line, marks })
 }
 
+/// A change that the user rejected.
+fn rejection(value: &Value) -> Option<Rejection> {
+    let lines = array(value, "lines");
+    Some(Rejection {
+        hunk: integer(value, "id")?,
+        row: index(value, "first")?,
+        line: lines.first().and_then(text),
+        lines: lines.len(),
+        old_lines: array(value, "old").len(),
+    })
+}
+
 /// A piece of a prompt.
 fn part(value: &Value) -> Option<PromptPart> {
     let source = match get(value, "type")?.as_str()? {
@@ -253,6 +285,18 @@ fn part(value: &Value) -> Option<PromptPart> {
 }
 
 /// The value of a key of a map.
+/// A command of the user.
+fn wanted(arguments: &Value) -> TerminalWanted {
+    let env = named(arguments, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
+    TerminalWanted {
+        command: string(arguments, "command").unwrap_or_default(),
+        args: array(arguments, "args").iter().filter_map(text).collect(),
+        env,
+        cwd: None,
+        output_byte_limit: Some(0),
+    }
+}
+
 pub(crate) fn get<'a>(map: &'a Value, key: &str) -> Option<&'a Value> {
     map.as_map()?.iter().find(|(known, _)| known.as_str() == Some(key)).map(|(_, value)| value)
 }

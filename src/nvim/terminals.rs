@@ -1,19 +1,26 @@
 //! The terminals of agents as they run, and what of them is shown in buffers.
+//!
+//! What is drawn counts once Neovim has taken it: Lua refuses it while the buffer has another size than the one that it was
+//! drawn for, or cannot be made at the moment. Then all is as if it had not been drawn, and nothing more is, until Lua says
+//! which size it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use rmpv::Value;
 use tokio::sync::mpsc;
 
 use super::wire;
-use crate::core::effect::TerminalJob;
+use crate::core::effect::{ShownTerminal, TerminalJob};
 use crate::core::ids::{ChatId, TerminalId};
 use crate::core::message::TerminalExit;
+use crate::core::tool_call::TerminalTail;
 use crate::process::Exit;
-use crate::terminal::painter::Painter;
-use crate::terminal::pty::{Command, FIRST_SIZE, Pty};
+use crate::terminal::painter::{Paint, Painter};
+use crate::terminal::pty::{Command, Environment, FIRST_SIZE, Pty};
+use crate::terminal::screen::{ColouredLine, Screen};
 
 /// Bytes for terminals in a frame: feeding them costs Neovim some five times as much as rows of a transcript.
 const BUDGET: usize = 16 * 1024;
@@ -35,36 +42,69 @@ pub enum TerminalNews {
 pub struct Painted {
     /// The items.
     pub items: Vec<Value>,
-    /// The last lines on the terminals that are drawn.
-    pub tails: Vec<(TerminalId, String)>,
+    /// The last lines on the terminals that are drawn: of which chat, and the agent's name for the terminal.
+    pub tails: Vec<(ChatId, String, TerminalTail)>,
     /// Whether nothing is left for the next frame.
     pub is_complete: bool,
+    /// Whether the next frame need not wait for more.
+    pub has_backlog: bool,
 }
 
 /// All terminals whose commands run, that agents may still read, or that were not shown completely.
 pub struct Terminals {
     known: BTreeMap<TerminalId, Terminal>,
     news: mpsc::UnboundedSender<TerminalNews>,
+    environment: Environment,
+    /// Commands that the user wanted to run and that could not be started: which, and why.
+    not_started: Vec<(u64, String)>,
 }
 
 struct Terminal {
     chat: ChatId,
+    /// The agent's name for it.
+    name: String,
     title: String,
-    pty: Pty,
+    /// The number of a command that the user runs.
+    run: Option<u64>,
+    screen: Arc<Mutex<Screen>>,
+    /// The process; `None` if it is the agent's own.
+    pty: Option<Pty>,
     painter: Painter,
+    size: (u16, u16),
     exit: Option<TerminalExit>,
     /// Whether its screen changed since it was drawn; only the first change is told.
     changed: Arc<AtomicBool>,
     /// Whether Neovim is to be told its title and state.
     is_news: bool,
     released: bool,
-    tail: String,
+    tail: Vec<ColouredLine>,
+    /// How often something of it was sent.
+    sequence: u64,
+    sent: Option<Sent>,
+    /// Whether it was refused, and is not drawn until Lua says its size.
+    is_refused: bool,
+}
+
+/// What was there before something was sent that Neovim has not taken yet.
+struct Sent {
+    painter: Painter,
+    head: Vec<String>,
+    rows: Vec<String>,
+    dropped: u64,
+    was_news: bool,
+    /// Whether nothing can follow it.
+    is_last: bool,
 }
 
 impl Terminals {
     /// None yet; `news` is told what happens on them.
-    pub const fn new(news: mpsc::UnboundedSender<TerminalNews>) -> Self {
-        Self { known: BTreeMap::new(), news }
+    pub fn new(news: mpsc::UnboundedSender<TerminalNews>) -> Self {
+        Self { known: BTreeMap::new(), news, environment: Environment::default(), not_started: Vec::new() }
+    }
+
+    /// The variables that commands get.
+    pub fn set_environment(&mut self, environment: Environment) {
+        self.environment = environment;
     }
 
     /// Starts a command.
@@ -79,8 +119,12 @@ impl Terminals {
             env: wanted.env.clone(),
             cwd: job.cwd.clone(),
         };
-        let changed = Arc::new(AtomicBool::new(true));
-        let (flag, tell, id) = (changed.clone(), self.news.clone(), job.terminal);
+        let screen = Arc::new(Mutex::new(Screen::new(FIRST_SIZE.0, FIRST_SIZE.1, wanted.output_byte_limit)));
+        let title = crate::view::short_line(&wanted.line()).into_owned();
+        let mut terminal = Terminal::new(job.chat, job.terminal.name(), title, screen.clone());
+        terminal.run = job.run;
+        terminal.released = job.run.is_some();
+        let (flag, tell, id) = (terminal.changed.clone(), self.news.clone(), job.terminal);
         let on_change = move || {
             if !flag.swap(true, Ordering::AcqRel) {
                 // The owner is gone only when the helper ends.
@@ -92,33 +136,55 @@ impl Terminals {
             // As above.
             let _ = tell.send(TerminalNews::Ended(id, exit));
         };
-        let pty =
-            Pty::start(&command, wanted.output_byte_limit, on_change, on_end).map_err(|error| error.to_string())?;
-        let terminal = Terminal {
-            chat: job.chat,
-            title: crate::view::short_line(&wanted.line()).into_owned(),
-            pty,
-            painter: Painter::default(),
-            exit: None,
-            changed,
-            is_news: true,
-            released: false,
-            tail: String::new(),
-        };
-        self.known.insert(id, terminal);
-        Ok(())
+        match Pty::start(&command, &self.environment, screen, on_change, on_end) {
+            Ok(pty) => {
+                terminal.pty = Some(pty);
+                self.known.insert(id, terminal);
+                Ok(())
+            }
+            Err(error) => {
+                self.not_started.extend(job.run.map(|run| (run, error.to_string())));
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Shows a terminal that the agent runs itself. There is no buffer until there is something in it.
+    pub fn show(&mut self, shown: ShownTerminal) {
+        let screen = Arc::new(Mutex::new(Screen::new(FIRST_SIZE.0, FIRST_SIZE.1, Some(0))));
+        let title = crate::view::short_line(&shown.title).into_owned();
+        let known = self.known.entry(shown.terminal).or_insert_with(|| {
+            let mut terminal = Terminal::new(shown.chat, shown.name, String::new(), screen);
+            terminal.released = true;
+            terminal.is_news = false;
+            terminal
+        });
+        if known.title != title {
+            known.title = title;
+            known.is_news |= known.sequence > 0;
+            known.changed.store(true, Ordering::Release);
+        }
+    }
+
+    /// The agent wrote this to its own terminal.
+    pub fn feed(&mut self, id: TerminalId, text: &str) {
+        if let Some(terminal) = self.known.get_mut(&id) {
+            terminal.is_news |= terminal.sequence == 0;
+            terminal.screen.lock().feed(with_returns(text).as_bytes());
+            terminal.changed.store(true, Ordering::Release);
+        }
     }
 
     /// What an agent reads of a terminal, and whether its beginning is missing.
     pub fn text(&self, id: TerminalId) -> (String, bool) {
-        let text = self.known.get(&id).map(|terminal| terminal.pty.screen().text());
+        let text = self.known.get(&id).map(|terminal| terminal.screen.lock().text());
         text.map_or_else(Default::default, |text| (text.output, text.truncated))
     }
 
     /// Ends the command of a terminal, and all that it started.
     pub fn kill(&self, id: TerminalId) {
-        if let Some(terminal) = self.known.get(&id) {
-            terminal.pty.kill();
+        if let Some(pty) = self.known.get(&id).and_then(|terminal| terminal.pty.as_ref()) {
+            pty.kill();
         }
     }
 
@@ -137,25 +203,37 @@ impl Terminals {
             code: exit.code.and_then(|code| u32::try_from(code).ok()),
             signal: exit.signal.map(signal_name),
         };
+        self.end_as(id, exit.clone());
+        exit
+    }
+
+    /// It has ended in this way.
+    pub fn end_as(&mut self, id: TerminalId, exit: TerminalExit) {
         if let Some(terminal) = self.known.get_mut(&id) {
-            terminal.exit = Some(exit.clone());
+            terminal.exit.get_or_insert(exit);
             terminal.is_news = true;
             terminal.changed.store(true, Ordering::Release);
         }
-        exit
     }
 
     /// The user typed into a terminal.
     pub fn write(&self, id: TerminalId, bytes: Vec<u8>) {
-        if let Some(terminal) = self.known.get(&id) {
-            terminal.pty.write(bytes);
+        if let Some(pty) = self.known.get(&id).and_then(|terminal| terminal.pty.as_ref()) {
+            pty.write(bytes);
         }
     }
 
-    /// A window shows it.
-    pub fn resize(&self, id: TerminalId, columns: u16, rows: u16) {
-        if let Some(terminal) = self.known.get(&id) {
-            terminal.pty.resize(columns, rows);
+    /// Its buffer has this many columns and rows.
+    pub fn resize(&mut self, id: TerminalId, columns: u16, rows: u16) {
+        if let Some(terminal) = self.known.get_mut(&id) {
+            terminal.is_refused = false;
+            if terminal.size != (columns, rows) {
+                terminal.size = (columns, rows);
+                terminal.screen.lock().resize(columns, rows);
+                if let Some(pty) = &terminal.pty {
+                    pty.resize(columns, rows);
+                }
+            }
             terminal.changed.store(true, Ordering::Release);
         }
     }
@@ -167,68 +245,163 @@ impl Terminals {
 
     /// What is to be shown now.
     pub fn take(&mut self) -> Painted {
-        let mut painted = Painted { items: Vec::new(), tails: Vec::new(), is_complete: true };
+        let mut painted = Painted { items: Vec::new(), tails: Vec::new(), is_complete: true, has_backlog: false };
+        let failed = self.not_started.drain(..).map(|(run, problem)| ran(run, [("error", problem.into())]));
+        painted.items.extend(failed);
         let mut left = BUDGET;
-        let mut over = BTreeSet::new();
         for (&id, terminal) in &mut self.known {
-            if !terminal.changed.load(Ordering::Acquire) {
+            if terminal.is_refused || terminal.sent.is_some() || !terminal.changed.load(Ordering::Acquire) {
                 continue;
             }
             if left == 0 {
+                painted.has_backlog = true;
                 painted.is_complete = false;
                 continue;
             }
-            terminal.changed.store(false, Ordering::Release);
-            let mut screen = terminal.pty.screen();
-            let (mut bytes, is_complete) = terminal.painter.paint(&mut screen, left);
-            let line_break = if screen.cursor().0 == 0 { "" } else { "\r\n" };
-            let tail = tail(screen.last_lines(TAIL));
-            drop(screen);
-            left = left.saturating_sub(bytes.len());
-            if !is_complete {
-                terminal.changed.store(true, Ordering::Release);
-                painted.is_complete = false;
-            }
-            let is_over = is_complete && terminal.exit.is_some();
-            // The state is told with the last of the text, so that whoever sees that it ended has all of it.
-            let tells = terminal.is_news && (terminal.exit.is_none() || is_over);
-            if tells && let Some(exit) = &terminal.exit {
-                bytes.push_str(&[line_break, "\x1b[2m[", &how(exit), "]\x1b[0m"].concat());
-            }
-            if tells || !bytes.is_empty() {
-                let state = terminal.exit.as_ref().filter(|_| tells || !terminal.is_news);
-                painted.items.push(item(id, terminal, state, bytes));
-            }
-            terminal.is_news &= !tells;
-            if tail != terminal.tail {
-                terminal.tail.clone_from(&tail);
-                painted.tails.push((id, tail));
-            }
-            if is_over && terminal.released {
-                over.insert(id);
-            }
+            left = left.saturating_sub(terminal.take(id, left, &mut painted));
         }
-        self.known.retain(|id, _| !over.contains(id));
         painted
+    }
+
+    /// Neovim has taken what was sent, except of these terminals.
+    pub fn taken(&mut self, refused: &[TerminalId]) {
+        self.known.retain(|id, terminal| {
+            let Some(sent) = terminal.sent.take() else { return true };
+            if refused.contains(id) {
+                terminal.take_back(sent);
+                return true;
+            }
+            !sent.is_last
+        });
     }
 }
 
-fn item(id: TerminalId, terminal: &Terminal, exit: Option<&TerminalExit>, bytes: String) -> Value {
-    let info = wire::map([
-        ("chat", terminal.chat.0.into()),
-        ("name", id.name().into()),
-        ("title", terminal.title.as_str().into()),
-        ("running", exit.is_none().into()),
-        ("state", exit.map_or_else(|| "running".to_owned(), how).into()),
-        ("columns", FIRST_SIZE.0.into()),
-        ("rows", FIRST_SIZE.1.into()),
-    ]);
-    Value::Array(vec!["terminal".into(), id.0.into(), info, bytes.into()])
+impl Terminal {
+    fn new(chat: ChatId, name: String, title: String, screen: Arc<Mutex<Screen>>) -> Self {
+        Self {
+            chat,
+            name,
+            title,
+            run: None,
+            screen,
+            pty: None,
+            painter: Painter::default(),
+            size: FIRST_SIZE,
+            exit: None,
+            changed: Arc::new(AtomicBool::new(true)),
+            is_news: true,
+            released: false,
+            tail: Vec::new(),
+            sequence: 0,
+            sent: None,
+            is_refused: false,
+        }
+    }
+
+    /// Adds what is new on it, and returns how many bytes that are.
+    fn take(&mut self, id: TerminalId, budget: usize, painted: &mut Painted) -> usize {
+        self.changed.store(false, Ordering::Release);
+        let before = self.painter.clone();
+        let mut screen = self.screen.lock();
+        let paint = self.painter.paint(&mut screen, budget);
+        let line_break = if screen.cursor().0 == 0 { "" } else { "\r\n" };
+        let tail = screen.last_lines(TAIL);
+        drop(screen);
+        let mut bytes = paint.bytes;
+        painted.has_backlog |= paint.has_backlog;
+        if !paint.is_complete {
+            self.changed.store(true, Ordering::Release);
+            painted.is_complete = false;
+        }
+        if tail != self.tail {
+            painted.tails.push((self.chat, self.name.clone(), shown_tail(&tail)));
+            self.tail = tail;
+        }
+        let is_over = paint.is_complete && self.exit.is_some();
+        // The state is told with the last of the text, so that whoever sees that it ended has all of it.
+        let tells = self.is_news && (self.exit.is_none() || is_over);
+        if tells && let Some(exit) = &self.exit {
+            bytes.push_str(&[line_break, "\x1b[2m[", &how(exit), "]\x1b[0m"].concat());
+        }
+        let is_last = is_over && self.released;
+        let length = bytes.len();
+        // The agent's own terminal waits for something to show.
+        let is_there = self.pty.is_some() || self.is_news || self.sequence > 0;
+        if is_there && (tells || length > 0 || is_last) {
+            self.sequence += 1;
+            let exit = self.exit.as_ref().filter(|_| tells || !self.is_news);
+            painted.items.push(self.item(id, exit, bytes));
+            if let (Some(run), Some(exit)) = (self.run.filter(|_| tells), exit) {
+                let code = exit.code.map_or(Value::Nil, Value::from);
+                let signal = exit.signal.as_deref().map_or(Value::Nil, Value::from);
+                painted.items.push(ran(run, [("code", code), ("signal", signal)]));
+            }
+            let was_news = self.is_news;
+            self.is_news &= !tells;
+            let Paint { head, taken: rows, dropped, .. } = paint;
+            self.sent = Some(Sent { painter: before, head, rows, dropped, was_news, is_last });
+        }
+        length
+    }
+
+    /// What was sent was not taken.
+    fn take_back(&mut self, sent: Sent) {
+        self.painter = sent.painter;
+        self.is_news = sent.was_news;
+        self.screen.lock().give_back(sent.head, sent.rows, sent.dropped);
+        self.is_refused = true;
+    }
+
+    fn item(&self, id: TerminalId, exit: Option<&TerminalExit>, bytes: String) -> Value {
+        let info = wire::map([
+            ("chat", self.chat.0.into()),
+            ("name", self.name.as_str().into()),
+            ("title", self.title.as_str().into()),
+            ("running", exit.is_none().into()),
+            ("state", exit.map_or_else(|| "running".to_owned(), how).into()),
+            ("columns", self.size.0.into()),
+            ("rows", self.size.1.into()),
+            ("sequence", self.sequence.into()),
+            ("can_type", self.pty.is_some().into()),
+            ("run", self.run.map_or(Value::Nil, Value::from)),
+        ]);
+        Value::Array(vec!["terminal".into(), id.0.into(), info, bytes.into()])
+    }
 }
 
-fn tail(lines: Vec<String>) -> String {
-    let cut = |line: String| line[..line.floor_char_boundary(TAIL_LINE)].to_owned();
-    lines.into_iter().map(cut).collect::<Vec<_>>().join("\n")
+/// A command that the user wanted to run has ended, or could not be started.
+fn ran<const N: usize>(run: u64, how: [(&str, Value); N]) -> Value {
+    Value::Array(vec!["ran".into(), run.into(), wire::map(how)])
+}
+
+/// Agents tell the output of their commands with the line breaks of a file.
+fn with_returns(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut last = ' ';
+    for char in text.chars() {
+        if char == '\n' && last != '\r' {
+            out.push('\r');
+        }
+        out.push(char);
+        last = char;
+    }
+    out
+}
+
+/// The lines as a card shows them: bounded.
+fn shown_tail(lines: &[ColouredLine]) -> TerminalTail {
+    let bounded = |line: &ColouredLine| {
+        let mut room = TAIL_LINE;
+        let mut shown = Vec::new();
+        for (text, colour) in line {
+            let end = text.floor_char_boundary(room);
+            room -= end;
+            shown.push((text[..end].to_owned(), *colour));
+        }
+        shown.retain(|(text, _)| !text.is_empty());
+        shown
+    };
+    lines.iter().map(bounded).collect()
 }
 
 fn how(exit: &TerminalExit) -> String {

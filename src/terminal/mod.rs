@@ -2,8 +2,11 @@
 //!
 //! * [`screen`]: bytes of a program to what a reader of the screen has seen, bounded; pure;
 //! * [`painter`]: what changed of it, as bytes that redraw it in a terminal buffer of Neovim; pure;
+//! * [`row`] and `plain`: a row of it in colours; lines that need no emulator;
 //! * [`pty`]: the process and its pseudo terminal.
 
 pub mod painter;
+mod plain;
 pub mod pty;
+pub mod row;
 pub mod screen;

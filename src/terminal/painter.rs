@@ -5,14 +5,28 @@
 //! Rows that left the screen scroll away and are never drawn again; those on the screen are drawn from the first that changed.
 //! While rows come faster than they can be shown, only the screen is.
 
-use std::fmt::Write;
-
-use avt::{Color, Line, Pen};
-
+use super::row::{self, push};
 use super::screen::Screen;
 
+/// What is to be sent.
+#[derive(Debug)]
+pub struct Paint {
+    /// Text, colours and movements of the cursor.
+    pub bytes: String,
+    /// Whether nothing is left to be sent.
+    pub is_complete: bool,
+    /// Whether more could be sent at once: rows that will not change any more.
+    pub has_backlog: bool,
+    /// The rows of the head that were taken from the screen, to be given back if the bytes cannot be shown.
+    pub head: Vec<String>,
+    /// The rows behind them; the same.
+    pub taken: Vec<String>,
+    /// How many rows the screen had dropped; the same.
+    pub dropped: u64,
+}
+
 /// Draws one terminal.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Painter {
     /// The rows of the screen as they were drawn; the cursor is in row `row`.
     drawn: Vec<String>,
@@ -23,32 +37,30 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// What to send, of about `budget` bytes, and whether that is all.
-    pub fn paint(&mut self, screen: &mut Screen, budget: usize) -> (String, bool) {
+    /// What to send, of about `budget` bytes.
+    pub fn paint(&mut self, screen: &mut Screen, budget: usize) -> Paint {
         let mut out = String::new();
         let dropped = screen.take_dropped();
         self.unseen += dropped;
         // In a flood the finished rows wait until it is over: by then most of them are not there any more.
         let is_flood = dropped > 0;
-        let mut finished = Vec::new();
-        if !is_flood {
+        let (mut head, mut note, mut taken) = (Vec::new(), None, Vec::new());
+        let mut left = budget;
+        take_rows(&mut head, &mut left, || screen.take_head());
+        if !is_flood && left > 0 {
             let unseen = std::mem::take(&mut self.unseen);
-            if unseen > 0 {
-                finished.push(format!("\x1b[2m… {unseen} lines are not shown …\x1b[0m"));
-            }
-            let mut bytes = 0;
-            while bytes < budget
-                && let Some(line) = screen.take_row()
-            {
-                let row = row(&line);
-                bytes += row.len() + 2;
-                finished.push(row);
-            }
+            note = (unseen > 0).then(|| format!("\x1b[2m… {unseen} lines are not shown …\x1b[0m"));
+            take_rows(&mut taken, &mut left, || screen.take_row());
         }
-        let is_complete = !is_flood && screen.waiting() == 0;
-        let wanted: Vec<String> = screen.lines().into_iter().map(row).collect();
+        let is_complete = !is_flood && self.unseen == 0 && screen.waiting() == 0;
+        let has_backlog = !is_flood && !is_complete;
+        if is_complete {
+            screen.shown();
+        }
+        let wanted: Vec<String> = screen.lines().into_iter().map(row::painted).collect();
         let cursor = screen.cursor();
-        let now: Vec<&String> = finished.iter().chain(&wanted).collect();
+        let finished = head.len() + usize::from(note.is_some()) + taken.len();
+        let now: Vec<&String> = head.iter().chain(&note).chain(&taken).chain(&wanted).collect();
         let same = self.drawn.iter().zip(&now).take_while(|(drawn, now)| drawn == *now).count();
         let first = same.min(now.len().saturating_sub(1));
         if same < now.len() || same < self.drawn.len() {
@@ -63,7 +75,7 @@ impl Painter {
             self.row = now.len().saturating_sub(1);
             self.column = usize::MAX;
         }
-        self.row -= finished.len().min(self.row);
+        self.row -= finished.min(self.row);
         self.drawn = wanted;
         if (self.column, self.row) != cursor {
             self.go_to(&mut out, cursor.1);
@@ -73,7 +85,7 @@ impl Painter {
             }
             self.column = cursor.0;
         }
-        (out, is_complete)
+        Paint { bytes: out, is_complete, has_backlog, head, taken, dropped }
     }
 
     fn go_to(&mut self, out: &mut String, row: usize) {
@@ -86,60 +98,14 @@ impl Painter {
     }
 }
 
-/// Writing to a `String` cannot fail.
-fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    let _ = out.write_fmt(text);
-}
-
-/// A row with its colours, without what is blank at its end.
-fn row(line: &Line) -> String {
-    let cells = line.cells();
-    let is_blank =
-        |cell: &avt::Cell| cell.char() == ' ' && cell.pen().background().is_none() && !cell.pen().is_inverse();
-    let end = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
-    let mut out = String::new();
-    let mut before: Option<&Pen> = None;
-    let mut is_plain = true;
-    for cell in cells[..end].iter().filter(|cell| cell.width() > 0) {
-        if before != Some(cell.pen()) {
-            before = Some(cell.pen());
-            let sgr = sgr(cell.pen());
-            if !(is_plain && sgr.is_empty()) {
-                push(&mut out, format_args!("\x1b[0{sgr}m"));
-            }
-            is_plain = sgr.is_empty();
-        }
-        out.extend(Some(cell.char()).filter(|char| !char.is_control()));
+/// Takes rows until there are about so many bytes.
+fn take_rows(rows: &mut Vec<String>, left: &mut usize, mut next: impl FnMut() -> Option<String>) {
+    while *left > 0
+        && let Some(row) = next()
+    {
+        *left = left.saturating_sub(row.len() + 2);
+        rows.push(row);
     }
-    if !is_plain {
-        out.push_str("\x1b[0m");
-    }
-    out
-}
-
-/// The parameters that set a pen after a reset, each with a `;` before it.
-fn sgr(pen: &Pen) -> String {
-    let mut out = String::new();
-    let attributes = [
-        (pen.is_bold(), 1),
-        (pen.is_faint(), 2),
-        (pen.is_italic(), 3),
-        (pen.is_underline(), 4),
-        (pen.is_blink(), 5),
-        (pen.is_inverse(), 7),
-        (pen.is_strikethrough(), 9),
-    ];
-    for (_, number) in attributes.iter().filter(|(is_set, _)| *is_set) {
-        push(&mut out, format_args!(";{number}"));
-    }
-    for (color, base) in [(pen.foreground(), 38), (pen.background(), 48)] {
-        match color {
-            Some(Color::Indexed(index)) => push(&mut out, format_args!(";{base};5;{index}")),
-            Some(Color::RGB(rgb)) => push(&mut out, format_args!(";{base};2;{};{};{}", rgb.r, rgb.g, rgb.b)),
-            None => {}
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -156,9 +122,9 @@ mod tests {
         for piece in pieces {
             screen.feed(piece);
             while {
-                let (bytes, is_complete) = painter.paint(&mut screen, BUDGET);
-                shown.feed(bytes.as_bytes());
-                !is_complete
+                let paint = painter.paint(&mut screen, BUDGET);
+                shown.feed(paint.bytes.as_bytes());
+                !paint.is_complete
             } {}
         }
         (screen.text().output, shown.text().output)
@@ -176,9 +142,9 @@ mod tests {
     fn nothing_but_text_colours_and_movements_is_sent() {
         let (mut screen, mut painter) = (Screen::new(30, 6, None), Painter::default());
         screen.feed(b"\x1b]52;c;ZXZpbA==\x07\x1bP+q\x1b\\\x1b[6n\x1b[38;5;200mhi\x1b[0m\x1b]0;title\x07");
-        let (bytes, _) = painter.paint(&mut screen, BUDGET);
+        let bytes = painter.paint(&mut screen, BUDGET).bytes;
         assert_eq!(bytes, "\r\x1b[J\x1b[0;38;5;200mhi\x1b[0m\r\x1b[2C");
-        assert_eq!(painter.paint(&mut screen, BUDGET).0, "");
+        assert_eq!(painter.paint(&mut screen, BUDGET).bytes, "");
     }
 
     #[test]
@@ -188,15 +154,46 @@ mod tests {
         painter.paint(&mut screen, BUDGET);
         let flood: String = (0..100_000).map(|n| format!("{n}\r\n")).collect();
         screen.feed(flood.as_bytes());
-        let (bytes, is_complete) = painter.paint(&mut screen, BUDGET);
-        assert!(bytes.len() < 1_000 && !is_complete);
+        let Paint { bytes, is_complete, .. } = painter.paint(&mut screen, BUDGET);
+        assert!(bytes.len() < 2_000 && !is_complete);
         let mut rest = String::new();
         while {
-            let (bytes, is_complete) = painter.paint(&mut screen, BUDGET);
-            rest.push_str(&bytes);
-            !is_complete
+            let paint = painter.paint(&mut screen, BUDGET);
+            rest.push_str(&paint.bytes);
+            !paint.is_complete
         } {}
+        let rest = [bytes, rest].concat();
         assert!(rest.contains("lines are not shown") && rest.contains("\n99000\r\n") && rest.contains("99999"));
+        assert!(rest.contains("\n150\r\n") && !rest.contains("\n300\r\n"), "the beginning is kept");
+    }
+
+    #[test]
+    fn what_could_not_be_shown_is_shown_later() {
+        let (mut screen, mut painter) = (Screen::new(30, 6, None), Painter::default());
+        let mut shown = Screen::new(30, 6, None);
+        let mut show = |bytes: &str| shown.feed(bytes.as_bytes());
+        screen.feed(b"one\r\ntwo\r\n");
+        show(&painter.paint(&mut screen, BUDGET).bytes);
+        let before = painter.clone();
+        let lines: String = (0..3_000).map(|n| format!("{n}\r\n")).collect();
+        screen.feed(lines.as_bytes());
+        let lost = painter.paint(&mut screen, BUDGET);
+        assert!(!lost.head.is_empty() && lost.dropped > 0);
+        screen.give_back(lost.head, lost.taken, lost.dropped);
+        painter = before;
+        while {
+            let paint = painter.paint(&mut screen, BUDGET);
+            show(&paint.bytes);
+            !paint.is_complete
+        } {}
+        let text = shown.text().output;
+        assert!(text.starts_with("one\ntwo\n") && text.ends_with("2998\n2999\n"), "{text}");
+        let (head, tail) = text.split_once("…").unwrap();
+        let numbers = |text: &str| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>();
+        assert_eq!(numbers(head), (0..198).collect::<Vec<u32>>());
+        let tail = numbers(tail);
+        assert_eq!(tail, (tail[0]..3_000).collect::<Vec<u32>>());
+        assert!(text.contains(&format!("{} lines are not shown", tail[0] - 198)), "{text}");
     }
 
     proptest! {
@@ -207,7 +204,7 @@ mod tests {
             let (mut screen, mut painter) = (Screen::new(30, 6, None), Painter::default());
             for piece in pieces {
                 screen.feed(&piece);
-                let (bytes, _) = painter.paint(&mut screen, BUDGET);
+                let bytes = painter.paint(&mut screen, BUDGET).bytes;
                 for (at, _) in bytes.match_indices('\u{1b}') {
                     let rest = &bytes[at + 1..];
                     let end = rest.find(|char: char| char.is_ascii_alphabetic());

@@ -1,8 +1,8 @@
 //! A command in a pseudo terminal of its own.
 //!
 //! Its process leads a session and a process group, so that a kill reaches all of it. What left the group is the guard's part
-//! (`crate::process::guard`). One thread reads and interprets what the command writes: while that is slower than the command,
-//! the command waits, and nothing piles up. Another waits for its end.
+//! (`crate::process::guard`). One thread reads what the command writes and another interprets it, much at once in a flood:
+//! while that is slower than the command, the command waits, and nothing piles up. A third waits for its end.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use super::screen::Screen;
@@ -22,16 +22,31 @@ use crate::process::{Exit, SpawnError, find_program};
 pub const FIRST_SIZE: (u16, u16) = (80, 24);
 /// How long a command may take to end once it was asked to.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long what a command wrote is waited for once it has ended. Only what was started to outlive it can hold it up.
+/// How long what a command wrote is waited for once it has ended and nothing more comes. Only what was started to outlive it
+/// can hold it up.
 const DRAIN: Duration = Duration::from_millis(300);
+/// How often that is waited for while something still comes.
+const DRAINS: usize = 16;
+/// Bytes that are read at once; a system gives less.
+const READ: usize = 16 * 1024;
+/// Bytes that may wait to be interpreted.
+const WAITING: usize = 256 * 1024;
 /// Bytes that are interpreted at once, while nobody else sees the screen.
 const PIECE: usize = 8 * 1024;
+/// The same while they are plain lines, which cost a fraction.
+const PLAIN_PIECE: usize = 64 * 1024;
 /// Texts that the user typed and the command has not read.
 const TYPED: usize = 1_024;
 const STACK: usize = 256 * 1024;
 /// What keeps programs from waiting for a key that nobody presses.
-const DEFAULTS: [(&str, &str); 5] =
-    [("TERM", "xterm-256color"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("MANPAGER", "cat"), ("GH_PAGER", "cat")];
+const DEFAULTS: [(&str, &str); 6] = [
+    ("TERM", "xterm-256color"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("GH_PAGER", "cat"),
+    ("SYSTEMD_PAGER", "cat"),
+];
 /// What would make programs believe that they run in another terminal.
 const REMOVED: [&str; 5] = ["COLUMNS", "LINES", "TERMCAP", "TERM_PROGRAM", "COLORTERM"];
 
@@ -46,6 +61,28 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// Absolute folder.
     pub cwd: PathBuf,
+}
+
+/// The variables of all commands beside those of the helper and those that an agent asks for; `None` removes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment(Vec<(String, Option<String>)>);
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self(DEFAULTS.map(|(name, value)| (name.to_owned(), Some(value.to_owned()))).to_vec())
+    }
+}
+
+impl Environment {
+    /// The same with other values for some of them, or none.
+    #[must_use]
+    pub fn with(mut self, changes: impl IntoIterator<Item = (String, Option<String>)>) -> Self {
+        for (name, value) in changes {
+            self.0.retain(|(known, _)| *known != name);
+            self.0.push((name, value));
+        }
+        self
+    }
 }
 
 /// Why a command could not be started.
@@ -69,7 +106,6 @@ pub enum PtyError {
 
 /// A running command, or one that has ended. Dropping it kills the group.
 pub struct Pty {
-    screen: Arc<Mutex<Screen>>,
     master: Mutex<Box<dyn MasterPty + Send>>,
     typed: Mutex<Option<SyncSender<Vec<u8>>>>,
     group: Option<i32>,
@@ -77,19 +113,20 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// Starts a command. `changed` is called from other threads whenever its screen is another; `ended` once, when all that it
-    /// wrote is on the screen.
+    /// Starts a command on a screen of [`FIRST_SIZE`]. `changed` is called from other threads whenever that is another;
+    /// `ended` once, when all that the command wrote is on it.
     ///
     /// # Errors
     /// See [`PtyError`]; nothing is left running then.
     pub fn start(
         command: &Command,
-        limit: Option<u64>,
+        environment: &Environment,
+        screen: Arc<Mutex<Screen>>,
         changed: impl Fn() + Send + 'static,
         ended: impl FnOnce(Exit) + Send + 'static,
     ) -> Result<Self, PtyError> {
         let failed = |reason: String| PtyError::Start { program: command.command.clone(), reason };
-        let builder = builder(command)?;
+        let builder = builder(command, environment)?;
         let size = PtySize { cols: FIRST_SIZE.0, rows: FIRST_SIZE.1, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).map_err(|error| failed(error.to_string()))?;
         let mut reader = pair.master.try_clone_reader().map_err(|error| failed(error.to_string()))?;
@@ -97,28 +134,30 @@ impl Pty {
         // Ours would keep the terminal open beyond the command's end.
         drop(pair.slave);
         let group = child.process_id().and_then(|pid| i32::try_from(pid).ok());
-        let screen = Arc::new(Mutex::new(Screen::new(FIRST_SIZE.0, FIRST_SIZE.1, limit)));
         let has_ended = Arc::new(AtomicBool::new(false));
-        let pty = Self {
-            screen: screen.clone(),
-            master: Mutex::new(pair.master),
-            typed: Mutex::new(None),
-            group,
-            ended: has_ended.clone(),
-        };
-        let (read_all, all_read) = mpsc::channel::<()>();
-        let on_screen = screen.clone();
-        thread("terminal output", move || {
-            read(&mut reader, &on_screen, &changed);
-            drop(read_all);
+        let pty = Self { master: Mutex::new(pair.master), typed: Mutex::new(None), group, ended: has_ended.clone() };
+        let (interpreted, all_done) = mpsc::sync_channel::<()>(1);
+        let pipe = Arc::new(Pipe::default());
+        let (from, on_screen) = (pipe.clone(), screen.clone());
+        thread("terminal screen", move || {
+            while let Some(bytes) = from.take() {
+                show(&bytes, &on_screen);
+                changed();
+                // One in there is enough of a sign of life; that nothing more comes is the end of the channel.
+                let _ = interpreted.try_send(());
+            }
         })
         .map_err(|error| failed(error.to_string()))?;
+        thread("terminal output", move || read(&mut reader, &pipe)).map_err(|error| failed(error.to_string()))?;
         thread("terminal end", move || {
             let exit = wait(child);
             has_ended.store(true, Ordering::Release);
             signal(group, Signal::Kill);
-            // Nothing is ever sent: the answer is that the reader is done, or that the time is up.
-            let _ = all_read.recv_timeout(DRAIN);
+            for _ in 0..DRAINS {
+                if all_done.recv_timeout(DRAIN).is_err() {
+                    break;
+                }
+            }
             screen.lock().finish();
             ended(exit);
         })
@@ -126,15 +165,9 @@ impl Pty {
         Ok(pty)
     }
 
-    /// Its screen.
-    pub fn screen(&self) -> parking_lot::MutexGuard<'_, Screen> {
-        self.screen.lock()
-    }
-
     /// The window that shows it has this many columns and rows.
     pub fn resize(&self, columns: u16, rows: u16) {
         let size = PtySize { cols: columns.max(2), rows: rows.max(1), pixel_width: 0, pixel_height: 0 };
-        self.screen.lock().resize(columns, rows);
         if let Err(error) = self.master.lock().resize(size) {
             tracing::debug!(%error, "a terminal could not be resized");
         }
@@ -195,18 +228,67 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<(
     std::thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work).map(drop)
 }
 
-fn read(reader: &mut dyn Read, screen: &Mutex<Screen>, changed: &dyn Fn()) {
-    let mut buffer = [0; PIECE];
+/// What was read and not interpreted.
+#[derive(Default)]
+struct Pipe {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    is_over: bool,
+}
+
+impl Pipe {
+    /// Adds bytes, as soon as there is room for them.
+    fn put(&self, bytes: &[u8]) {
+        let mut waiting = self.waiting.lock();
+        while waiting.bytes.len() >= WAITING {
+            self.changed.wait(&mut waiting);
+        }
+        waiting.bytes.extend_from_slice(bytes);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.waiting.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// All that waits, as soon as there is something; `None` once nothing more will come.
+    fn take(&self) -> Option<Vec<u8>> {
+        let mut waiting = self.waiting.lock();
+        while waiting.bytes.is_empty() && !waiting.is_over {
+            self.changed.wait(&mut waiting);
+        }
+        let bytes = std::mem::take(&mut waiting.bytes);
+        self.changed.notify_all();
+        (!bytes.is_empty()).then_some(bytes)
+    }
+}
+
+fn read(reader: &mut dyn Read, pipe: &Pipe) {
+    let mut buffer = [0; READ];
     loop {
         match reader.read(&mut buffer) {
-            Ok(count) if count > 0 => {
-                screen.lock().feed(&buffer[..count]);
-                changed();
-            }
+            Ok(count) if count > 0 => pipe.put(&buffer[..count]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             // The end of a terminal is an error on Linux (EIO).
-            Ok(_) | Err(_) => return,
+            Ok(_) | Err(_) => return pipe.end(),
         }
+    }
+}
+
+/// In pieces, so that whoever draws the screen does not wait.
+fn show(mut bytes: &[u8], screen: &Mutex<Screen>) {
+    while !bytes.is_empty() {
+        let mut screen = screen.lock();
+        let most = if screen.is_tame() { PLAIN_PIECE } else { PIECE };
+        let (piece, rest) = bytes.split_at(most.min(bytes.len()));
+        screen.feed(piece);
+        bytes = rest;
     }
 }
 
@@ -245,7 +327,7 @@ fn signal(group: Option<i32>, signal: Signal) {
 fn signal(_: Option<i32>, _: Signal) {}
 
 /// The command with its environment; a line for a shell becomes the shell's.
-fn builder(command: &Command) -> Result<CommandBuilder, PtyError> {
+fn builder(command: &Command, environment: &Environment) -> Result<CommandBuilder, PtyError> {
     if !command.cwd.is_dir() {
         return Err(PtyError::Cwd(command.cwd.clone()));
     }
@@ -272,7 +354,13 @@ fn builder(command: &Command) -> Result<CommandBuilder, PtyError> {
     for name in REMOVED {
         builder.env_remove(name);
     }
-    for (name, value) in DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned())).iter().chain(&command.env) {
+    for (name, value) in &environment.0 {
+        match value {
+            Some(value) => builder.env(name, value),
+            None => builder.env_remove(name),
+        }
+    }
+    for (name, value) in &command.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(SpawnError::InvalidEnvironment { name: name.clone() }.into());
         }

@@ -1,20 +1,30 @@
 //! What a program wrote to its terminal, as a reader of the screen has seen it.
 //!
 //! An emulator interprets the bytes. A row that leaves its screen at the top is finished: its text goes to what the agent
-//! reads, the row itself to what waits to be shown. Both are bounded, and count what they lost.
+//! reads, the row itself to what waits to be shown. Both are bounded, and count what they lost. What comes in a flood of plain
+//! lines is finished without the emulator, up to the last screen of it (see [`super::plain`]).
 
 use std::collections::VecDeque;
 
 use avt::{Line, Observation, Observer, ScreenKind, Terminal};
 
+use super::plain::Tame;
+use super::row;
+
 /// Bytes of text that are kept for the agent when it names no limit, and the most that are kept if it does.
 pub const MAX_TEXT: usize = 4 * 1024 * 1024;
-/// Finished rows that may wait to be shown; older ones are counted only.
+/// Finished rows that may wait to be shown, besides those at the head; older ones are counted only.
 pub const MAX_ROWS: usize = 2_000;
+/// The first rows of a flood, which are kept and shown whatever follows.
+pub const HEAD: usize = 200;
 /// Columns and rows up to which a size is taken over.
 const MAX_SIZE: u16 = 1_000;
 /// The longest start of a sequence that is held back until its rest comes, in bytes.
-const MAX_HELD: usize = 8;
+const MAX_HELD: usize = 32;
+/// Bytes from which on it is worth looking for plain lines.
+const FLOOD: usize = 2 * 1024;
+/// Bytes of a piece of the finished text.
+const PIECE: usize = 4 * 1024;
 /// What programs send to leave the alternate screen, whose content is lost then.
 const LEAVE: [&[u8]; 3] = [b"\x1b[?1049l", b"\x1b[?1047l", b"\x1b[?47l"];
 
@@ -27,12 +37,16 @@ pub struct Text {
     pub truncated: bool,
 }
 
+/// A line in pieces of one colour each.
+pub type ColouredLine = Vec<(String, Option<u8>)>;
+
 /// A terminal's screen, and what was on it before.
 pub struct Screen {
     emulator: Terminal,
     done: Done,
-    /// Bytes that may be the start of a character, or of a sequence that leaves the alternate screen.
+    /// Bytes that may be the start of a character, or of a sequence.
     held: Vec<u8>,
+    tame: Tame,
     /// Most bytes of text for the agent.
     limit: usize,
 }
@@ -40,13 +54,17 @@ pub struct Screen {
 /// What left the screen.
 #[derive(Default)]
 struct Done {
-    /// Finished text, in pieces.
+    /// Finished text, in pieces of about the same length.
     text: VecDeque<String>,
     bytes: usize,
     cut: bool,
     keep: usize,
-    /// Rows that wait to be shown.
-    rows: VecDeque<Line>,
+    /// The first rows that wait to be shown, painted.
+    head: VecDeque<String>,
+    /// How many more of them may follow, until all that waits was shown.
+    head_filled: usize,
+    /// The rows after them.
+    rows: VecDeque<String>,
     /// How many rows were dropped before they were shown, since this was last asked.
     dropped: u64,
 }
@@ -67,13 +85,20 @@ impl Done {
         if !line.is_wrapped() {
             text.push('\n');
         }
-        self.push_text(text);
-        self.push_row(line.clone());
+        self.push_text(&text);
+        self.push_row(row::painted(line));
     }
 
-    fn push_text(&mut self, text: String) {
+    fn push_text(&mut self, text: &str) {
         self.bytes += text.len();
-        self.text.push_back(text);
+        match self.text.back_mut() {
+            Some(last) if last.len() + text.len() <= PIECE => last.push_str(text),
+            _ => {
+                let mut piece = String::with_capacity(PIECE.max(text.len()));
+                piece.push_str(text);
+                self.text.push_back(piece);
+            }
+        }
         while let Some(first) = self.text.front()
             && self.bytes - first.len() >= self.keep
         {
@@ -83,12 +108,17 @@ impl Done {
         }
     }
 
-    fn push_row(&mut self, line: Line) {
+    fn push_row(&mut self, row: String) {
+        if self.head_filled < HEAD && self.rows.is_empty() {
+            self.head_filled += 1;
+            self.head.push_back(row);
+            return;
+        }
         if self.rows.len() >= MAX_ROWS {
             self.rows.pop_front();
             self.dropped += 1;
         }
-        self.rows.push_back(line);
+        self.rows.push_back(row);
     }
 }
 
@@ -108,7 +138,8 @@ impl Screen {
         let (columns, rows) = bounded(columns, rows);
         // Both numbers are at least one, which is all that is asked for.
         let emulator = Terminal::new(columns, rows).unwrap_or_else(|_| unreachable!("a size of at least 1 x 1"));
-        Self { emulator, done: Done { keep: limit, ..Done::default() }, held: Vec::new(), limit }
+        let done = Done { keep: limit, ..Done::default() };
+        Self { emulator, done, held: Vec::new(), tame: Tame::default(), limit }
     }
 
     /// The program wrote this. Bytes that are no UTF-8 are replaced.
@@ -117,6 +148,9 @@ impl Screen {
         let held = held_back(&bytes);
         self.held = bytes.split_off(bytes.len() - held);
         let mut rest = bytes.as_slice();
+        if let Some(taken) = self.take_plain(rest) {
+            rest = &rest[taken..];
+        }
         while let Some((at, length)) = find_leave(rest) {
             self.interpret(&rest[..at]);
             self.keep_alternate();
@@ -126,6 +160,11 @@ impl Screen {
         self.interpret(rest);
     }
 
+    /// Whether it takes plain lines in a flood at little cost.
+    pub const fn is_tame(&self) -> bool {
+        self.tame.holds()
+    }
+
     /// Nothing more will come: what was held back is taken as it is.
     pub fn finish(&mut self) {
         let held = std::mem::take(&mut self.held);
@@ -133,7 +172,53 @@ impl Screen {
     }
 
     fn interpret(&mut self, bytes: &[u8]) {
-        self.emulator.feed_with(&*String::from_utf8_lossy(bytes), &mut self.done);
+        let text = String::from_utf8_lossy(bytes);
+        self.tame.note(&text);
+        self.emulator.feed_with(&*text, &mut self.done);
+    }
+
+    /// Takes plain lines without the emulator, except for the last ones, which fill its screen; returns how many bytes that
+    /// were, `None` if nothing was taken.
+    fn take_plain(&mut self, bytes: &[u8]) -> Option<usize> {
+        if bytes.len() < FLOOD || !self.tame.holds() {
+            return None;
+        }
+        let first = memchr::memchr(b'\n', bytes)? + 1;
+        let (_, rows) = self.emulator.size();
+        // The line break before the last `rows` lines that are complete.
+        let end = memchr::memrchr_iter(b'\n', bytes).nth(rows)? + 1;
+        if end <= first {
+            return None;
+        }
+        let text = std::str::from_utf8(&bytes[first..end]).ok()?;
+        // With the first line the cursor gets to the beginning of one, and the colours are known from there on.
+        let mut tame = self.tame.clone();
+        tame.note(std::str::from_utf8(&bytes[..first]).ok()?);
+        let lines = tame.holds().then(|| tame.lines(text))??;
+        // What follows fills the screen again only if it does nothing else.
+        let mut rest = tame.clone();
+        rest.note(std::str::from_utf8(&bytes[end..]).ok()?);
+        if !rest.holds() {
+            return None;
+        }
+        self.interpret(&bytes[..first]);
+        let (column, row) = self.cursor();
+        if column != 0 {
+            return Some(first);
+        }
+        let above: Vec<Line> = self.emulator.screen().visible_lines().take(row).cloned().collect();
+        for line in &above {
+            self.done.push(line);
+        }
+        for mut line in lines {
+            line.text.push('\n');
+            self.done.push_text(&line.text);
+            self.done.push_row(line.painted);
+        }
+        self.tame = tame;
+        let start = ["\x1b[m\x1b[H\x1b[J", self.tame.style()].concat();
+        self.emulator.feed_with(start.as_str(), &mut self.done);
+        Some(end)
     }
 
     /// The program leaves the alternate screen: what was on it stays, as the last that it had to show.
@@ -187,28 +272,56 @@ impl Screen {
         Text { output, truncated }
     }
 
-    /// The last `count` lines with text.
-    pub fn last_lines(&self, count: usize) -> Vec<String> {
-        let shown = self.lines().into_iter().rev().map(row_text);
-        let gone = self.done.text.iter().rev().map(|piece| piece.trim_end().to_owned());
-        let mut lines: Vec<String> = shown.chain(gone).filter(|line| !line.is_empty()).take(count).collect();
+    /// The last `count` lines with text. Those that left the screen have lost their colours.
+    pub fn last_lines(&self, count: usize) -> Vec<ColouredLine> {
+        let shown = self.lines().into_iter().rev().map(row::coloured);
+        let gone = self.done.text.iter().rev().flat_map(|piece| piece.lines().rev());
+        let gone = gone.map(|line| vec![(line.to_owned(), None)]);
+        let has_text = |line: &ColouredLine| line.iter().any(|(text, _)| !text.is_empty());
+        let mut lines: Vec<ColouredLine> = shown.chain(gone).filter(has_text).take(count).collect();
         lines.reverse();
         lines
     }
 
     /// How many finished rows wait to be shown.
     pub fn waiting(&self) -> usize {
-        self.done.rows.len()
+        self.done.head.len() + self.done.rows.len()
     }
 
-    /// The oldest finished row that was not shown yet.
-    pub fn take_row(&mut self) -> Option<Line> {
+    /// The oldest finished row that was not shown yet and is never dropped, painted.
+    pub fn take_head(&mut self) -> Option<String> {
+        self.done.head.pop_front()
+    }
+
+    /// The oldest finished row behind those, painted.
+    pub fn take_row(&mut self) -> Option<String> {
         self.done.rows.pop_front()
+    }
+
+    /// All that there was is shown: what comes next has a head of its own.
+    pub const fn shown(&mut self) {
+        self.done.head_filled = 0;
     }
 
     /// How many rows were dropped unseen since this was last called.
     pub fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.done.dropped)
+    }
+
+    /// What was taken could not be shown: these rows of the head, those behind them, and so many that were dropped.
+    pub fn give_back(&mut self, head: Vec<String>, rows: Vec<String>, dropped: u64) {
+        self.done.dropped += dropped;
+        self.done.head_filled = HEAD;
+        for row in head.into_iter().rev() {
+            self.done.head.push_front(row);
+        }
+        for row in rows.into_iter().rev() {
+            if self.done.rows.len() < MAX_ROWS {
+                self.done.rows.push_front(row);
+            } else {
+                self.done.dropped += 1;
+            }
+        }
     }
 }
 
@@ -222,11 +335,14 @@ fn find_leave(bytes: &[u8]) -> Option<(usize, usize)> {
 
 /// How many bytes at the end are the start of something that is only known with its rest.
 fn held_back(bytes: &[u8]) -> usize {
-    let tail = &bytes[bytes.len().saturating_sub(MAX_HELD - 1)..];
+    let tail = &bytes[bytes.len().saturating_sub(MAX_HELD)..];
     if let Some(at) = tail.iter().rposition(|&byte| byte == 0x1b)
-        && LEAVE.iter().any(|leave| leave.len() > tail.len() - at && leave.starts_with(&tail[at..]))
+        && is_unfinished(&tail[at..])
     {
         return tail.len() - at;
+    }
+    if tail.last() == Some(&b'\r') {
+        return 1;
     }
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     for at in (0..tail.len()).rev() {
@@ -245,6 +361,15 @@ fn held_back(bytes: &[u8]) -> usize {
         };
     }
     0
+}
+
+/// Whether a control sequence has not come to its end.
+fn is_unfinished(sequence: &[u8]) -> bool {
+    match sequence {
+        [0x1b] => true,
+        [0x1b, b'[', rest @ ..] => rest.iter().all(|byte| matches!(byte, 0x20..=0x3f)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -323,14 +448,99 @@ mod tests {
         for _ in 0..300 {
             screen.feed(line.as_bytes());
         }
-        assert_eq!(screen.waiting(), MAX_ROWS);
+        assert_eq!(screen.waiting(), HEAD + MAX_ROWS);
         assert!(screen.take_dropped() > 2_900_000);
         let text = screen.text();
         assert!(text.truncated && text.output.len() <= MAX_TEXT);
-        assert_eq!(screen.last_lines(2), ["y", "y"]);
+        assert_eq!(screen.last_lines(2), [[("y".to_owned(), None)], [("y".to_owned(), None)]]);
+    }
+
+    #[test]
+    fn a_flood_of_plain_lines_leaves_what_an_emulator_leaves() {
+        let line = |n: usize| format!("\x1b[3{}m{n} é完 word\x1b[0m end {}\r\n", n % 8, " ".repeat(n % 3));
+        let flood: String = (0..2_000).map(line).collect();
+        let all = [b"begin".as_slice(), b" here\r\n", flood.as_bytes(), b"last \x1b[1mline"].concat();
+        for size in [1, 7, 1_000, 5_000, 100_000] {
+            let (mut screen, mut slow) = (Screen::new(40, 5, None), Screen::new(40, 5, None));
+            for piece in all.chunks(size) {
+                screen.feed(piece);
+            }
+            for byte in all.chunks(FLOOD - 1) {
+                slow.feed(byte);
+            }
+            assert_eq!(screen.text(), slow.text(), "in pieces of {size}");
+            assert_eq!(screen.cursor(), slow.cursor());
+            assert_eq!(screen.last_lines(3), slow.last_lines(3));
+            assert_eq!(screen.waiting() + usize::try_from(screen.take_dropped()).unwrap(), 2_002 - 5);
+        }
+    }
+
+    #[test]
+    fn a_flood_that_ends_on_another_screen_takes_no_short_cut() {
+        let flood: String = (0..500).map(|n| format!("{n}\r\n")).collect();
+        let bytes = [flood.as_bytes(), b"\x1b[?1049ha\r\nb\r\n\x1b[?1049l\x1b[Htop"].concat();
+        let pieces: Vec<&[u8]> = bytes.chunks(10).collect();
+        assert_eq!(shown(&[&bytes], None), shown(&pieces, None));
+    }
+
+    #[test]
+    fn what_moves_the_cursor_ends_the_short_cut() {
+        let flood: String = (0..500).map(|n| format!("{n}\r\n")).collect();
+        let bytes = [b"\x1b[2;3r".as_slice(), flood.as_bytes()].concat();
+        let text = shown(&[&bytes], None).output;
+        assert!(text.ends_with("499\n") && text.lines().count() < 10, "only two rows scroll: {text:?}");
+    }
+
+    /// How many cases are tried: `PROPTEST_CASES` says, else a few.
+    fn cases() -> u32 {
+        std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
+    }
+
+    /// What programs write, in parts.
+    fn part() -> impl Strategy<Value = Vec<u8>> {
+        const FIXED: &[&[u8]] = &[
+            b"\r\n",
+            b"\r",
+            b"\x1b[31m",
+            b"\x1b[1;38;5;200m",
+            b"\x1b[0m",
+            b"\x1b[m",
+            b"\x1b[K",
+            b"\x1b]0;title\x07",
+            b"\x1b[2A",
+            b"\x1b[H",
+            b"\x1b[2J",
+            b"\x1b[?1049h",
+            b"\x1b[?1049l",
+            b"\x08",
+            b"\t",
+            "完了 é e\u{301} 🎉".as_bytes(),
+            b"\xff",
+        ];
+        prop_oneof![
+            4 => "[ -~]{0,40}".prop_map(String::into_bytes),
+            4 => (0..FIXED.len()).prop_map(|at| FIXED[at].to_vec()),
+            1 => (1usize..200, "[a-z ]{0,30}").prop_map(|(count, line)| format!("{line}\r\n").repeat(count).into_bytes()),
+        ]
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+        #[test]
+        fn it_does_not_matter_how_the_bytes_are_cut(
+            parts in prop::collection::vec(part(), 0..30),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+        ) {
+            let all = parts.concat();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(all.len() + 1)).collect();
+            cuts.extend([0, all.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &all[cut[0]..cut[1]]).collect();
+            let bytewise: Vec<&[u8]> = all.chunks(1).collect();
+            prop_assert_eq!(shown(&pieces, None), shown(&bytewise, None));
+        }
+
         #[test]
         fn any_bytes_in_any_pieces_give_bounded_text(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),

@@ -118,6 +118,36 @@ fn command_rows(call: &ToolCall, title: &str) -> Vec<Row> {
     }
 }
 
+/// Groups of the colours of terminals, as those number them.
+const COLOURS: [&str; 16] = [
+    "AgentChatTermBlack",
+    "AgentChatTermRed",
+    "AgentChatTermGreen",
+    "AgentChatTermYellow",
+    "AgentChatTermBlue",
+    "AgentChatTermMagenta",
+    "AgentChatTermCyan",
+    "AgentChatTermWhite",
+    "AgentChatTermBrightBlack",
+    "AgentChatTermBrightRed",
+    "AgentChatTermBrightGreen",
+    "AgentChatTermBrightYellow",
+    "AgentChatTermBrightBlue",
+    "AgentChatTermBrightMagenta",
+    "AgentChatTermBrightCyan",
+    "AgentChatTermBrightWhite",
+];
+
+/// A line of a terminal.
+fn tail_row(line: &[(String, Option<u8>)]) -> Row {
+    let mut row = Row::of("  │ ", "AgentChatDim");
+    for (text, colour) in line {
+        let group = colour.and_then(|colour| COLOURS.get(usize::from(colour)).copied());
+        row.push(text, group.unwrap_or("AgentChatDim"));
+    }
+    row
+}
+
 fn locations(locations: &[Location], title: &str, cwd: &Path) -> Vec<Row> {
     let shown: Vec<String> = locations
         .iter()
@@ -154,8 +184,8 @@ impl Card {
                 self.add_lines(rows, diff.lines.len() + diff.hidden, "lines of the change", is_final, || "");
             }
             ToolContent::Terminal(id, tail) => {
-                self.rows.push(Row::of(format!("  │ terminal {id}"), "AgentChatDim"));
-                self.rows.extend(tail.lines().map(|line| Row::of(format!("  │ {line}"), "AgentChatDim")));
+                self.rows.push(Row::of(format!("  │ terminal {}", one_line(id)), "AgentChatDim"));
+                self.rows.extend(tail.iter().map(|line| tail_row(line)));
             }
             ToolContent::Other(json) => self.rows.push(Row::of(format!("  │ {}", one_line(json)), "AgentChatDim")),
         }

@@ -162,6 +162,50 @@ def cancel_permission(chat: Chat) -> str:
     return f"after {seconds:.1f} s"
 
 
+def shell_colours(chat: Chat) -> str:
+    """A command that prints in colour for three seconds: its last line is in the transcript, without escapes."""
+    chat.prompt("colours", "Run the colourful command.")
+    chat.permission()
+    chat.answer("allow")
+    number = re.compile(r"colour (\d)\b")
+
+    def printed() -> set[str]:
+        lines = [line for line in chat.since_prompt() if "printf" not in line]
+        return set(number.findall("\n".join(lines)))
+
+    ended = chat.turns_ended()
+    chat.wait(lambda: printed() or chat.turns_ended() > ended, "output in the transcript, or the turn's end", TURN)
+    live = str(plays.COLOURS) not in printed()
+    stop = chat.turn_end()
+    expect(stop == "end_turn", "end_turn", stop)
+    _expect_transcript(chat, f"colour {plays.COLOURS}", inside_lines=True)
+    odd = [line for line in chat.since_prompt() if "\x1b" in line]
+    expect(not odd, "no escape sequence in the transcript", odd)
+    expect(chat.status()["terminals"] == 0, "no terminal that runs", chat.status())
+    return "live" if live else "at the end"
+
+
+def cancel_shell(chat: Chat) -> str:
+    """Cancel ends a command that runs: the turn ends as cancelled, and nothing of the command is left."""
+    chat.prompt("sleep", "Run the slow command.")
+    chat.permission()
+    chat.answer("allow")
+
+    def sleeping() -> list[str]:
+        return [line for line in chat.agent_processes().values() if line.startswith(plays.SLEEP)]
+
+    chat.wait(sleeping, "the command to run", TURN)
+    start = time.monotonic()
+    chat.cancel()
+    stop = chat.turn_end()
+    seconds = time.monotonic() - start
+    expect(stop == "cancelled", "cancelled", stop)
+    chat.wait(lambda: not sleeping(), "the command to be gone", 10)
+    chat.wait(lambda: chat.status()["terminals"] == 0, "no terminal that runs", 10)
+    _still_there(chat)
+    return f"after {seconds:.1f} s"
+
+
 def queue(chat: Chat) -> str:
     """A prompt that is sent while a turn runs waits for the end of the turn, and is answered then."""
     turns, prompts = chat.turns_ended(), len(chat.recording.requests("c2a", "session/prompt"))
@@ -239,6 +283,8 @@ SCENARIOS: dict[str, Callable[[Chat], str]] = {
     "create": create,
     "reject": reject,
     "shell": shell,
+    "shell-colours": shell_colours,
+    "cancel-shell": cancel_shell,
     "cancel-stream": cancel_stream,
     "cancel-permission": cancel_permission,
     "queue": queue,

@@ -46,7 +46,7 @@ fn failed_with_setup(setup: Setup) -> Editor {
 
 /// The process that Neovim started (the guard), and the helper below it.
 #[track_caller]
-fn guard_and_helper(editor: &Editor) -> (i32, i32) {
+pub(crate) fn guard_and_helper(editor: &Editor) -> (i32, i32) {
     let pids: Vec<i32> = editor
         .processes()
         .into_iter()

@@ -93,6 +93,7 @@ impl Client {
             default_agent: "recorded".into(),
             timeouts: Timeouts::default(),
             follow_interval: 250,
+            tell_rejections: true,
             rules: Rules::default(),
         };
         let mut client = Self {
@@ -159,6 +160,7 @@ impl Client {
                     self.complaints.push(format!("{kind}: {line}"));
                 }
             }
+            Incoming::Array(_) => self.complaints.push(format!("an array of messages: {line}")),
             Incoming::Message(message) => {
                 match &message {
                     AgentMessage::Request { token, .. } if json.is_null() => {
@@ -277,8 +279,8 @@ fn every_request_of_every_recorded_agent_is_answered_once() {
         assert_eq!(answered, asked, "{}", recording.name());
         for (id, method) in client.requests {
             let (_, reply) = client.replies.iter().find(|(answered, _)| *answered == id).unwrap();
-            let is_served =
-                ["fs/", "terminal/", "session/request_permission"].iter().any(|known| method.starts_with(known));
+            let families = ["fs/", "terminal/", "session/request_permission"];
+            let is_served = families.iter().any(|family| method.starts_with(family));
             assert_eq!(reply["error"]["code"] == -32601, !is_served, "{} {method}: {reply}", recording.name());
             assert_ne!(reply["error"]["code"], -32602, "{} {method}: {reply}", recording.name());
             *methods.entry(method).or_default() += 1;

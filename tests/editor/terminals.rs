@@ -8,36 +8,42 @@ use crate::chat::{self, enter_code, window};
 use crate::support::scenario::{Scenario, Step, end_turn, gate, request, tool_call, tool_update};
 use crate::support::{Editor, ScriptedAgent, Setup, processes};
 
-const CREATE: &str = "terminal/create";
-const OUTPUT: &str = "terminal/output";
-const WAIT: &str = "terminal/wait_for_exit";
+pub(crate) const CREATE: &str = "terminal/create";
+pub(crate) const OUTPUT: &str = "terminal/output";
+pub(crate) const WAIT: &str = "terminal/wait_for_exit";
 
-fn create(params: Json) -> Step {
+pub(crate) fn create(params: Json) -> Step {
     let mut params = params;
     params["sessionId"] = json!("$session");
     request(CREATE, params)
 }
 
-fn about(method: &str) -> Step {
+pub(crate) fn about(method: &str) -> Step {
     request(method, json!({ "sessionId": "$session", "terminalId": "terminal-1" }))
 }
 
 /// A turn whose first request the user allows.
 #[track_caller]
-fn run(steps: impl IntoIterator<Item = Step>, setup: Setup) -> (ScriptedAgent, Editor) {
+pub(crate) fn run(steps: impl IntoIterator<Item = Step>, setup: Setup) -> (ScriptedAgent, Editor) {
     let scenario = Scenario::new().on_prompt(steps.into_iter().chain([end_turn()]));
     let (agent, editor) = chat::open(&scenario, setup);
     editor.prompt("go");
-    editor.wait_until("the permission float", |e| window(e, "agentchat_permission").is_some());
-    enter_code(&editor);
-    let seen = Instant::now();
-    editor.wait_until("that it can be read", |_| seen.elapsed() > Duration::from_millis(500));
-    editor.command("AgentChat allow");
+    allow(&editor);
     (agent, editor)
 }
 
+/// The user allows what is asked, from a window that is not the chat's.
+#[track_caller]
+pub(crate) fn allow(editor: &Editor) {
+    editor.wait_until("the permission float", |e| window(e, "agentchat_permission").is_some());
+    enter_code(editor);
+    let seen = Instant::now();
+    editor.wait_until("that it can be read", |_| seen.elapsed() > Duration::from_millis(500));
+    editor.command("AgentChat allow");
+}
+
 /// The text of the terminal's buffer.
-fn buffer(editor: &Editor) -> String {
+pub(crate) fn buffer(editor: &Editor) -> String {
     let code = "
     for _, buf in ipairs(vim.api.nvim_list_bufs()) do
       if vim.bo[buf].filetype == 'agentchat_terminal' then
@@ -49,7 +55,7 @@ fn buffer(editor: &Editor) -> String {
 }
 
 #[track_caller]
-fn wait_buffer(editor: &Editor, wanted: &str) {
+pub(crate) fn wait_buffer(editor: &Editor, wanted: &str) {
     editor.wait_until(&format!("{wanted:?} in the terminal"), |e| buffer(e).contains(wanted));
 }
 

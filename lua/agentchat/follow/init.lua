@@ -10,9 +10,10 @@ local visited = require("agentchat.follow.visited")
 local window = require("agentchat.follow.window")
 
 ---@class agentchat.SeenPlace
----@field path string absolute, of a text file
+---@field path? string absolute, of a text file
 ---@field line? integer 1-based
----@field size integer bytes
+---@field size? integer bytes
+---@field terminal? integer instead of a file, the terminal that the agent waits for
 ---@field kind string of the tool call
 ---@field title string
 
@@ -103,7 +104,7 @@ end
 ---@return agentchat.FollowSeat?
 local function seat_for(now, buf)
   local seat = now.seat
-  if seat and window.is_free(seat.win, now.tab) then
+  if seat and window.is_free(seat.win, now.tab, seat.shown) then
     return seat
   end
   local win = window.find(now.tab)
@@ -126,6 +127,15 @@ local function seat_for(now, buf)
   return taken
 end
 
+---@param place agentchat.SeenPlace
+---@return string
+local function name_of(place)
+  if place.terminal then
+    return ("terminal %d"):format(place.terminal)
+  end
+  return ("%s:%d"):format(vim.fs.basename(place.path), place.line or 1)
+end
+
 ---@param now agentchat.Following
 local function hint(now)
   if now.hinted then
@@ -133,7 +143,7 @@ local function hint(now)
   end
   now.hinted = true
   local place = now.wanted --[[@as agentchat.SeenPlace]]
-  local where = ("%s is in %s:%d"):format(marks.name(now.chat), vim.fs.basename(place.path), place.line or 1)
+  local where = ("%s is in %s"):format(marks.name(now.chat), name_of(place))
   local advice = window.is_only_fit(now.tab) and "it is shown here when you leave this window"
     or "open another window to see it"
   require("agentchat.message").show("info", ("%s; %s"):format(where, advice))
@@ -147,7 +157,16 @@ local function show(now)
     pause(api.nvim_win_is_valid(now.seat.win) and "exchange" or "close")
     return
   end
-  local buf = visited.load(place.path, place.size)
+  local buf
+  if place.terminal then
+    buf = require("agentchat.terminals").buffer(place.terminal)
+  else
+    buf = visited.load(place.path, place.size)
+  end
+  if not buf then
+    now.wanted = nil -- the user has wiped that terminal
+    return
+  end
   local seat = seat_for(now, buf)
   if not seat then
     visited.drop(false)
@@ -155,15 +174,20 @@ local function show(now)
     return
   end
   hands.expect()
-  seats.show(seat, buf, place.line)
+  if place.terminal then
+    seats.show_end(seat, buf)
+  else
+    seats.show(seat, buf, place.line)
+  end
   hands.expect()
   marks.refresh(buf)
   now.wanted, now.hinted = nil, false
-  if seat.line then
+  if seat.line and not place.terminal then
     marks.flash(buf, math.min(seat.line, api.nvim_buf_line_count(buf)))
   end
   visited.drop(false)
-  local data = { chat = now.chat, state = "on", path = place.path, line = place.line, win = seat.win, buf = buf }
+  local data = { chat = now.chat, state = "on", win = seat.win, buf = buf }
+  data.path, data.line, data.terminal = place.path, place.line, place.terminal
   require("agentchat.events").fire("AgentChatFollow", data)
 end
 
@@ -190,8 +214,7 @@ function jump()
   local place = now.wanted
   now.wanted = nil
   if place then
-    local name = vim.fs.basename(place.path)
-    require("agentchat.message").show("warn", ("%s cannot be shown: %s"):format(name, reason))
+    require("agentchat.message").show("warn", ("%s cannot be shown: %s"):format(name_of(place), reason))
   end
 end
 

@@ -153,6 +153,15 @@ function M.show(seat, buf, line)
   seat.line = line
 end
 
+--- Shows a terminal where it goes on.
+---@param seat agentchat.FollowSeat
+---@param buf integer
+function M.show_end(seat, buf)
+  M.show(seat, buf)
+  require("agentchat.terminal_buffer").to_end(seat.win)
+  require("agentchat.terminals").resized()
+end
+
 --- Whether the window still shows what we put there.
 ---@param seat agentchat.FollowSeat
 ---@return boolean

@@ -10,12 +10,13 @@ local LEAST_COLUMNS, LEAST_LINES = 80, 15
 
 --- Whether files may be shown in a window at all.
 ---@param win integer
+---@param ours? integer a buffer that we put there, of whatever kind
 ---@return boolean
-local function is_normal(win)
+local function is_normal(win, ours)
   local buf = api.nvim_win_get_buf(win)
   local hidden = vim.bo[buf].bufhidden
   return not windows.is_float(win)
-    and vim.bo[buf].buftype == ""
+    and (buf == ours or vim.bo[buf].buftype == "")
     -- Leaving it would lose the buffer.
     and (hidden == "" or hidden == "hide")
     and not vim.wo[win].winfixbuf
@@ -39,9 +40,11 @@ end
 --- Whether a window may show something else now.
 ---@param win integer
 ---@param tab integer
+---@param ours? integer a buffer that we put there
 ---@return boolean
-function M.is_free(win, tab)
-  return api.nvim_win_is_valid(win) and api.nvim_win_get_tabpage(win) == tab and is_normal(win) and not in_use(tab)[win]
+function M.is_free(win, tab, ours)
+  local is_there = api.nvim_win_is_valid(win) and api.nvim_win_get_tabpage(win) == tab
+  return is_there and is_normal(win, ours) and not in_use(tab)[win]
 end
 
 ---@param win integer

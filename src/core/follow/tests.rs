@@ -127,13 +127,14 @@ fn seen(path: &str) -> SeenPlace {
 
 #[test]
 fn of_news_that_wait_the_later_count() {
-    let mut news = Whereabouts { clear: false, places: vec![seen("/a"), seen("/b")], newest: Some(seen("/b")) };
-    news.extend(Whereabouts { clear: false, places: vec![seen("/a")], newest: None });
+    let mut news =
+        Whereabouts { clear: false, places: vec![seen("/a"), seen("/b")], newest: Some(seen("/b")), terminal: None };
+    news.extend(Whereabouts { clear: false, places: vec![seen("/a")], newest: None, terminal: None });
     assert_eq!((news.places.clone(), news.newest.clone()), (vec![seen("/b"), seen("/a")], Some(seen("/b"))));
     news.extend(Whereabouts { clear: true, ..Whereabouts::default() });
-    assert_eq!(news, Whereabouts { clear: true, places: Vec::new(), newest: Some(seen("/b")) });
-    news.extend(Whereabouts { clear: false, places: vec![seen("/c")], newest: Some(seen("/c")) });
-    assert_eq!(news, Whereabouts { clear: true, places: vec![seen("/c")], newest: Some(seen("/c")) });
+    assert_eq!(news, Whereabouts { clear: true, places: Vec::new(), newest: Some(seen("/b")), terminal: None });
+    news.extend(Whereabouts { clear: false, places: vec![seen("/c")], newest: Some(seen("/c")), terminal: None });
+    assert_eq!(news, Whereabouts { clear: true, places: vec![seen("/c")], newest: Some(seen("/c")), terminal: None });
 }
 
 fn json_value() -> impl Strategy<Value = Value> {

@@ -121,9 +121,9 @@ impl State {
     }
 
     /// An agent wants to run a command through us.
-    pub(in crate::core) fn gate_terminal(&mut self, job: TerminalJob) {
+    pub(in crate::core) fn gate_terminal(&mut self, request: OpenId, job: TerminalJob) {
         let own = self.chats.get(&job.chat).map(|chat| chat.cwd.clone()).unwrap_or_default();
-        let TerminalJob { request, chat, ref wanted, ref cwd, .. } = job;
+        let TerminalJob { chat, ref wanted, ref cwd, .. } = job;
         let mut described = ToolCall::new(String::new(), self.now);
         described.name = Some("terminal/create".to_owned());
         described.title = format!("Run a command: {}", wanted.line());

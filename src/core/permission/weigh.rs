@@ -206,6 +206,10 @@ impl State {
             let (chat, request) = (permission.chat, permission.request);
             self.emit(Show::UserEvent(UserEvent::Permission(chat, request)));
             self.touch(chat);
+            if let Subject::Tool(tool) = &self.permissions[position].subject {
+                let tool = tool.clone();
+                self.propose(chat, &tool, false);
+            }
         }
         self.show_permissions();
     }

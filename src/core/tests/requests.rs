@@ -86,6 +86,7 @@ fn unknown_and_invalid_requests_get_the_error_that_is_due() {
     world.asks("1", AgentRequest::Unknown { method: "terminal/unheard_of".into() });
     world.asks("null", AgentRequest::Invalid { problem: "no".into() });
     world.asks("2", AgentRequest::TooLong { limit: 9 });
+    world.asks("3", AgentRequest::Batched);
     let codes: Vec<_> = world
         .replies()
         .iter()
@@ -95,7 +96,7 @@ fn unknown_and_invalid_requests_get_the_error_that_is_due() {
         })
         .collect();
     let expected = [RpcError::METHOD_NOT_FOUND, RpcError::INVALID_PARAMS, RpcError::INVALID_REQUEST].map(Some);
-    assert_eq!(codes, [("1", expected[0]), ("null", expected[1]), ("2", expected[2])]);
+    assert_eq!(codes, [("1", expected[0]), ("null", expected[1]), ("2", expected[2]), ("3", expected[2])]);
 }
 
 #[test]

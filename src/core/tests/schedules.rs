@@ -6,11 +6,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::World;
-use crate::core::effect::{Effect, FileJob, GatherJob, Show};
+use crate::core::effect::{Effect, FileJob, GatherJob, Show, TerminalJob};
 use crate::core::event::{Departure, Event, FileOutcome, KnownSession, Recalled, TimerKey, UserAction};
-use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey};
+use crate::core::ids::{
+    CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId,
+};
 use crate::core::message::{
-    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, SessionCapabilities, Update,
+    AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, SessionCapabilities,
+    TerminalExit, TerminalVerb, TerminalWanted, Update,
 };
 use crate::core::permission::weigh::WeighJob;
 use crate::core::prompt::{Found, PromptCapabilities, PromptPart, Source};
@@ -43,6 +46,10 @@ enum Happening {
     Gathered(usize),
     Weighed(usize),
     Timer(usize),
+    TerminalStarted(usize, bool),
+    TerminalRead(usize),
+    TerminalExits(usize),
+    UserKills(u64),
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -63,12 +70,16 @@ fn happening() -> impl Strategy<Value = Happening> {
         8 => (any::<usize>(), prop::bool::weighted(0.9)).prop_map(|(c, ok)| Happening::AnswerCall(c, ok)),
         2 => (any::<usize>(), 0usize..3).prop_map(|(c, s)| Happening::Chunk(c, s)),
         2 => (any::<usize>(), 0u8..3, 0u8..5).prop_map(|(c, t, s)| Happening::Tool(c, t, s)),
-        8 => (any::<usize>(), 0usize..3, 0u8..6).prop_map(|(c, s, k)| Happening::Asks(c, s, k)),
+        8 => (any::<usize>(), 0usize..3, 0u8..11).prop_map(|(c, s, k)| Happening::Asks(c, s, k)),
         1 => (any::<usize>(), any::<usize>()).prop_map(|(c, r)| Happening::TakesBack(c, r)),
         3 => (any::<usize>(), 0u8..6).prop_map(|(r, o)| Happening::FileDone(r, o)),
         3 => any::<usize>().prop_map(Happening::Gathered),
         6 => any::<usize>().prop_map(Happening::Weighed),
         1 => any::<usize>().prop_map(Happening::Timer),
+        3 => (any::<usize>(), prop::bool::weighted(0.8)).prop_map(|(t, ok)| Happening::TerminalStarted(t, ok)),
+        2 => any::<usize>().prop_map(Happening::TerminalRead),
+        2 => any::<usize>().prop_map(Happening::TerminalExits),
+        1 => (1u64..6).prop_map(Happening::UserKills),
     ]
 }
 
@@ -82,6 +93,10 @@ struct Outside {
     gathers: Vec<GatherJob>,
     weighs: Vec<WeighJob>,
     recalls: Vec<ChatId>,
+    /// Commands that are to be started.
+    starts: Vec<TerminalJob>,
+    reads: Vec<(OpenId, TerminalId)>,
+    running: Vec<TerminalId>,
     timers: BTreeSet<TimerKey>,
     permissions: Vec<(OpenId, Vec<String>)>,
     /// Requests that were sent, by raw id, and how often each was answered.
@@ -105,6 +120,9 @@ impl Outside {
             gathers: Vec::new(),
             weighs: Vec::new(),
             recalls: Vec::new(),
+            starts: Vec::new(),
+            reads: Vec::new(),
+            running: Vec::new(),
             timers: BTreeSet::new(),
             permissions: Vec::new(),
             asked: BTreeMap::new(),
@@ -127,6 +145,8 @@ impl Outside {
                 }
                 Effect::ReadFile(job, _) | Effect::WriteFile(job, _) => self.files.push(job),
                 Effect::Gather(job) => self.gathers.push(job),
+                Effect::StartTerminal(job) => self.starts.push(*job),
+                Effect::ReadTerminal(request, terminal) => self.reads.push((request, terminal)),
                 Effect::Weigh(job) => self.weighs.push(job),
                 Effect::SetTimer(key, _) => {
                     self.timers.insert(key);
@@ -143,10 +163,11 @@ impl Outside {
                         .collect();
                 }
                 Effect::Stop(_)
-                | Effect::StartTerminal(_)
-                | Effect::ReadTerminal(..)
                 | Effect::KillTerminal(_)
                 | Effect::ReleaseTerminal(_)
+                | Effect::ShowTerminal(_)
+                | Effect::FeedTerminal(..)
+                | Effect::EndTerminal(..)
                 | Effect::Notify(..)
                 | Effect::Remember(_)
                 | Effect::Transcript(..)
@@ -240,6 +261,27 @@ impl Outside {
                     let job = self.files.remove(at % self.files.len());
                     self.finish_file(&job, outcome);
                 }
+            }
+            Happening::TerminalStarted(at, ok) => {
+                if !self.starts.is_empty() {
+                    let job = self.starts.remove(at % self.starts.len());
+                    self.start(&job, ok);
+                }
+            }
+            Happening::TerminalRead(at) => {
+                if !self.reads.is_empty() {
+                    let (request, terminal) = self.reads.remove(at % self.reads.len());
+                    self.event(Event::TerminalRead(request, terminal, "text".into(), false));
+                }
+            }
+            Happening::TerminalExits(at) => {
+                if !self.running.is_empty() {
+                    let terminal = self.running.remove(at % self.running.len());
+                    self.exit(terminal);
+                }
+            }
+            Happening::UserKills(terminal) => {
+                self.event(Event::User(UserAction::KillTerminal(TerminalId(terminal))));
             }
             Happening::Timer(at) => {
                 let timers: Vec<TimerKey> = self.timers.iter().copied().collect();
@@ -359,12 +401,45 @@ impl Outside {
             },
             2 => AgentRequest::WriteFile { session, path: "/p/a".into(), content: "x".into() },
             3 => AgentRequest::ReadFile { session, path: "relative".into(), line: None, limit: None },
+            4 => AgentRequest::CreateTerminal {
+                session,
+                wanted: TerminalWanted {
+                    command: "make".into(),
+                    args: Vec::new(),
+                    env: Vec::new(),
+                    cwd: None,
+                    output_byte_limit: None,
+                },
+            },
+            5..=8 => AgentRequest::Terminal {
+                session,
+                id: format!("terminal-{}", self.counter % 4 + 1),
+                verb: [TerminalVerb::Output, TerminalVerb::WaitForExit, TerminalVerb::Kill, TerminalVerb::Release]
+                    [usize::from(kind - 5)],
+            },
             _ => AgentRequest::Permission {
                 session,
-                tool: ToolCallPatch { id: (kind % 3).to_string(), ..ToolCallPatch::default() },
+                tool: ToolCallPatch {
+                    id: (kind % 3).to_string(),
+                    kind: Some("execute".into()),
+                    raw_input: Some(Arc::new(serde_json::json!({ "command": "make" }))),
+                    ..ToolCallPatch::default()
+                },
                 options: vec![option("a"), option("b")],
             },
         }
+    }
+
+    fn start(&mut self, job: &TerminalJob, ok: bool) {
+        let result = if ok { Ok(()) } else { Err("no such program".to_owned()) };
+        if ok {
+            self.running.push(job.terminal);
+        }
+        self.event(Event::TerminalStarted(job.request, job.terminal, result));
+    }
+
+    fn exit(&mut self, terminal: TerminalId) {
+        self.event(Event::TerminalExited(terminal, TerminalExit { code: Some(0), signal: None }));
     }
 
     fn finish_file(&mut self, job: &FileJob, outcome: u8) {
@@ -384,7 +459,8 @@ impl Outside {
         self.event(Event::Gone(conn, Departure::Ended { how: "exit code 1".into(), stderr: Vec::new() }));
     }
 
-    /// What the edges and the user do at the very least: file operations come to an end, and what is shown is answered.
+    /// What the edges and the user do at the very least: file operations and commands come to an end, and what is shown is
+    /// answered.
     fn settle(&mut self) {
         for round in 0..4 {
             for job in std::mem::take(&mut self.weighs) {
@@ -392,6 +468,15 @@ impl Outside {
             }
             for job in std::mem::take(&mut self.files) {
                 self.finish_file(&job, if round == 0 { 3 } else { 4 });
+            }
+            for job in std::mem::take(&mut self.starts) {
+                self.start(&job, true);
+            }
+            for (request, terminal) in std::mem::take(&mut self.reads) {
+                self.event(Event::TerminalRead(request, terminal, "text".into(), false));
+            }
+            for terminal in std::mem::take(&mut self.running) {
+                self.exit(terminal);
             }
             for (request, options) in self.permissions.clone() {
                 self.event(Event::User(UserAction::Respond { request, option: options[0].clone() }));

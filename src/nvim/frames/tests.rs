@@ -194,7 +194,8 @@ fn where_an_agent_is_comes_once_a_frame_and_the_newest_counts() {
     let mut world = World::new();
     let place =
         |path: &str| SeenPlace { path: path.into(), size: 1, line: None, kind: "read".into(), title: "Read".into() };
-    let news = |path| Whereabouts { clear: false, places: vec![place(path)], newest: Some(place(path)) };
+    let news =
+        |path| Whereabouts { clear: false, places: vec![place(path)], newest: Some(place(path)), terminal: None };
     for path in ["/p/a", "/p/b", "/p/a"] {
         world.show(Show::Follow(ONE, news(path)));
     }

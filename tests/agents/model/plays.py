@@ -72,6 +72,13 @@ NOTES_TEXT = "# Notes\n\nRuns of blanks count once.\n"
 SHELL_FILE = "from-shell.txt"
 SHELL_COMMAND = f"echo shell-was-here > {SHELL_FILE} && cat {SHELL_FILE}"
 
+COLOURS = 6
+"""Lines of the colourful command, one every half second."""
+COLOURS_COMMAND = (
+    f"for i in $(seq {COLOURS}); do printf '\\033[3%dmcolour %d\\033[0m\\n' $i $i; sleep 0.5; done"
+)
+SLEEP = "sleep 41.5"
+
 HELLO = "Yes, still here."
 THOUGHT = "The question is about blanks."
 ANSWER = """Two things about **counting words**:
@@ -109,6 +116,14 @@ def turns(play: str, folder: str) -> tuple[Turn, ...] | None:
         ),
         "shell": (
             Turn(text="I will run a command.", calls=(Shell(SHELL_COMMAND, "Leave a mark"),)),
+            Turn(text="The command has run."),
+        ),
+        "colours": (
+            Turn(text="I will run a colourful command.", calls=(Shell(COLOURS_COMMAND, "Print in colour"),)),
+            Turn(text="The command has run."),
+        ),
+        "sleep": (
+            Turn(text="I will run a slow command.", calls=(Shell(SLEEP, "Wait"),)),
             Turn(text="The command has run."),
         ),
         "count": (Turn(endless=True),),
