@@ -304,6 +304,7 @@ impl Owner {
             self.serve_watch();
             self.serve_heads();
             self.files.set_save_dirty(settings.save_dirty);
+            self.files.set_busy_patience(settings.busy_patience);
             self.terminals.set_environment(settings.terminal_env.clone());
             self.settings = settings;
             self.core = Some(State::new(config));

@@ -13,7 +13,7 @@
 ---@field max_line_bytes? integer
 ---@field save_dirty? boolean
 ---@field winbar? boolean
----@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer, busy?: integer }
 ---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
 ---@field permissions? agentchat.PermissionRule[]
 ---@field completion? { autotrigger?: boolean }
@@ -31,7 +31,7 @@
 ---@field max_line_bytes integer
 ---@field save_dirty boolean
 ---@field winbar boolean
----@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer, busy: integer }
 ---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
 ---@field permissions agentchat.PermissionRule[] those that are in order
 ---@field permissions_broken boolean whether some are not
@@ -124,6 +124,13 @@ M.schema = {
     default = 10000,
     check = positive_integer,
     doc = "Milliseconds in which a cancelled turn may end by itself.",
+  },
+  {
+    key = "timeouts.busy",
+    type = "number",
+    default = 9000,
+    check = between(1, 9000),
+    doc = "Milliseconds that a write waits while you are in the middle of something in its buffer.",
   },
   {
     key = "checkpoints.max_files",

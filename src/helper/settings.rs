@@ -18,6 +18,8 @@ use crate::terminal::pty::Environment;
 
 /// Milliseconds between two looks at where an agent is: four jumps a second.
 const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
+/// Milliseconds for which a write waits for a user who is busy: with what Neovim's answers need, ten seconds.
+const DEFAULT_BUSY_PATIENCE: u64 = 9_000;
 
 /// What the user configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(super) struct Settings {
     pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// How long a write waits for a user who is busy in the buffer, in milliseconds.
+    pub(super) busy_patience: u64,
     /// The variables of commands in terminals.
     pub(super) terminal_env: Environment,
     /// Whether a write of an agent may save what the user has not saved themselves.
@@ -52,6 +56,7 @@ impl Default for Settings {
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            busy_patience: DEFAULT_BUSY_PATIENCE,
             terminal_env: Environment::default(),
             save_dirty: false,
         }
@@ -81,6 +86,7 @@ impl Settings {
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            busy_patience: integer(times, "busy").unwrap_or(defaults.busy_patience),
             terminal_env: Environment::default().with(terminal_env(config)),
             save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }

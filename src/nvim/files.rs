@@ -19,7 +19,7 @@ mod write;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -63,6 +63,8 @@ struct Shared {
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
+    /// In milliseconds.
+    busy_patience: AtomicU64,
     /// Wakes whoever waits for a buffer that the user is busy in.
     freed: tokio::sync::Notify,
 }
@@ -128,6 +130,12 @@ impl Files {
     /// Whether a write may save what the user has not saved themselves.
     pub fn set_save_dirty(&self, save_dirty: bool) {
         self.shared.save_dirty.store(save_dirty, Ordering::Relaxed);
+    }
+
+    /// How long a write waits for a user who is busy in the buffer, in milliseconds. Not longer than an agent is kept waiting
+    /// for Neovim, less what its answers need.
+    pub fn set_busy_patience(&self, milliseconds: u64) {
+        self.shared.busy_patience.store(milliseconds, Ordering::Relaxed);
     }
 
     /// The user is done with whatever kept a buffer from being edited.
