@@ -104,7 +104,8 @@ fn an_answer_is_given_with_enter_and_what_lasts_takes_two() {
     editor.input("<CR>");
     assert_eq!(agent.wait_answer(ASK, 2)["result"], selected("allow_always"));
     wait_readable(&editor, "other: Third");
-    go("jj");
+    // What would be remembered has a row of its own.
+    go("jjj");
     wait_grace(&editor);
     editor.input("<CR>");
     assert_eq!(agent.wait_answer(ASK, 3)["result"], selected("reject_once"));
