@@ -1,6 +1,6 @@
 # `make` alone lists what there is. Everything a command needs beyond Rust, Python 3, Node and git is set up in .deps/.
 
-.PHONY: help try test test-long test-nvim test-agents lint build bench bench-terminals picture recording clean
+.PHONY: help try test test-long test-nvim test-agents lint build bench bench-terminals bench-chat picture recording clean
 
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
@@ -12,6 +12,7 @@ help:
 	@echo 'make build                      the release build of the helper'
 	@echo 'make bench                      speed, side by side with the plainest possible plugin'
 	@echo 'make bench-terminals            floods in terminals, beside :terminal'
+	@echo 'make bench-chat                 speed of the command line, side by side with curl and true'
 	@echo 'make picture                    doc/picture.svg, taken from a real session'
 	@echo 'make recording                  doc/follow.svg, the same in motion: follow mode and a permission request'
 	@echo 'make clean                      remove what these commands made'
@@ -45,6 +46,9 @@ bench: build
 
 bench-terminals: build
 	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" benches/terminals $(ARGS)
+
+bench-chat: build
+	@benches/chat $(ARGS)
 
 picture: build
 	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" scripts/picture.py

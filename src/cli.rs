@@ -18,7 +18,7 @@ use crate::{changes, chat, helper, logging, tour};
 /// A coding agent in your Neovim. The plugin starts this program by itself; `agentchat agent` can be used from any
 /// editor that speaks the Agent Client Protocol.
 #[derive(Debug, Parser)]
-#[command(name = "agentchat", version)]
+#[command(name = "agentchat", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Action,
@@ -38,7 +38,7 @@ enum Action {
     /// Be an agent of the Agent Client Protocol on standard input and output: a guided tour of the plugin
     Agent,
     /// Ask a model and print its answer: tools, files, structured output, kept responses
-    #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+    #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
     Chat {
         #[command(subcommand)]
         stored: Option<StoredCommand>,

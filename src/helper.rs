@@ -27,6 +27,7 @@ use crate::core::prompt::Found;
 use crate::core::transcript::Entry;
 use crate::core::{State, step};
 use crate::files::finder::{Finder, Wanted};
+use crate::files::heads::Heads;
 use crate::files::watch::Watch;
 use crate::nvim::channel::{self, Nvim};
 use crate::nvim::context;
@@ -110,6 +111,7 @@ struct Owner {
     files: Files,
     checkpoints: Checkpoints,
     watch: Watch,
+    heads: Heads,
     /// What outlives the helper; `None` if Lua did not say where.
     store: Option<store::Handle>,
     records: Records,
@@ -146,6 +148,7 @@ impl Owner {
             files: Files::new(nvim.clone(), checkpoints.clone()),
             checkpoints,
             watch: Watch::default(),
+            heads: Heads::default(),
             store: None,
             records: Records::default(),
             finder: Finder::default(),
@@ -254,6 +257,7 @@ impl Owner {
             FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),
             FromLua::MirrorGone(buf) => self.files.mirror_gone(buf),
+            FromLua::ChangesPending(path, is_pending) => self.changes_pending(path, is_pending),
         }
     }
 
@@ -295,6 +299,7 @@ impl Owner {
                 self.open_store(state);
             }
             self.serve_watch();
+            self.serve_heads();
             self.files.set_save_dirty(settings.save_dirty);
             self.terminals.set_environment(settings.terminal_env.clone());
             self.settings = settings;

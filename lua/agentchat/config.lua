@@ -19,7 +19,7 @@
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field permission? { style?: "float"|"inline" }
 ---@field notify? { request?: boolean, turn_end?: boolean, terminal?: "none"|"bell"|"osc9"|"osc777" }
----@field changes? { preview?: boolean, hint?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
+---@field changes? { preview?: boolean, hint?: boolean, tell_rejections?: boolean, auto_accept?: agentchat.AutoAcceptRule[] }
 ---@field terminal? { env?: table<string, string|false> }
 ---@field layout? { width?: number, min_columns?: integer, prompt_min?: integer, prompt_max?: integer }
 
@@ -36,7 +36,7 @@
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field permission { style: "float"|"inline" }
 ---@field notify { request: boolean, turn_end: boolean, terminal: "none"|"bell"|"osc9"|"osc777" }
----@field changes { preview: boolean, hint: boolean, auto_accept: agentchat.AutoAcceptRule[] }
+---@field changes { preview: boolean, hint: boolean, tell_rejections: boolean, auto_accept: agentchat.AutoAcceptRule[] }
 ---@field terminal { env: table<string, string|false> }
 ---@field layout { width: number, min_columns: integer, prompt_min: integer, prompt_max: integer }
 
@@ -199,6 +199,12 @@ M.schema = {
     type = "boolean",
     default = true,
     doc = "Whether the first change in view says how to decide.",
+  },
+  {
+    key = "changes.tell_rejections",
+    type = "boolean",
+    default = true,
+    doc = "Whether the agent hears with the next prompt which of its changes were rejected.",
   },
   {
     key = "changes.auto_accept",
@@ -489,6 +495,7 @@ function M.for_helper()
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
+    tell_rejections = config.changes.tell_rejections,
     terminal = { env = terminal_env },
     follow_interval = math.floor(1000 / config.follow.jumps_per_second),
   }

@@ -49,6 +49,10 @@ function handlers.permissions(item)
   require("agentchat.permission").set(without_nil(item[2]))
 end
 
+function handlers.proposals(item)
+  require("agentchat.changes.proposed").set_calls(item[2], without_nil(item[3]))
+end
+
 function handlers.taken_back(item)
   require("agentchat.prompt").taken_back(item[2], item[3], item[4])
 end

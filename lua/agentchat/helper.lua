@@ -227,6 +227,10 @@ function M.ready(info)
   for _, message in ipairs(waiting) do
     send(message[1], message[2])
   end
+  -- One that took the place of another does not know.
+  for _, file in ipairs(require("agentchat.changes.store").all()) do
+    send("changes_pending", { path = file.path, pending = 1 })
+  end
 end
 
 --- Neovim is going away: the helper's end is no failure any more.

@@ -23,10 +23,11 @@ function M.helper_failed(reason)
     status.refresh(chat)
   end
   require("agentchat.permission").set({})
+  require("agentchat.sessions").forget(reason)
+  require("agentchat.changes.proposed").forget_calls()
   if package.loaded["agentchat.terminals"] then
     require("agentchat.terminals").helper_gone()
   end
-  require("agentchat.sessions").forget(reason)
   require("agentchat.mirror").forget_all()
   -- Not inside of the caller: a user's autocommand may start something new.
   vim.schedule(function()

@@ -128,11 +128,12 @@ local function watch()
     end,
   })
   local group = api.nvim_create_augroup("agentchat.permission", {})
-  api.nvim_create_autocmd({ "TabEnter", "BufWinEnter" }, {
+  -- Which chat is in this tab page may be another one now.
+  api.nvim_create_autocmd({ "TabEnter", "BufWinEnter", "WinClosed" }, {
     group = group,
     callback = vim.schedule_wrap(function()
       if next(cards) then
-        require("agentchat.permission").display_again()
+        require("agentchat.permission").refresh()
       end
     end),
   })

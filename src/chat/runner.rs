@@ -36,6 +36,7 @@ pub(crate) struct Runner {
     programs: BTreeMap<String, Vec<String>>,
     /// Where the user is asked; none with `--yes`.
     terminal: Option<Terminal>,
+    asks: bool,
     /// Functions that need no question any more.
     always: BTreeSet<String>,
 }
@@ -57,7 +58,12 @@ impl Runner {
     /// The user is to be asked, and there is no terminal.
     pub(crate) fn new(programs: BTreeMap<String, Vec<String>>, yes: bool) -> Result<Self, Failure> {
         let terminal = if yes { None } else { Some(Terminal::open()?) };
-        Ok(Self { programs, terminal, always: BTreeSet::new() })
+        Ok(Self { programs, terminal, asks: !yes, always: BTreeSet::new() })
+    }
+
+    /// Whether a question is open, so that the cursor is at its end.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asks && self.terminal.is_none()
     }
 
     /// Whether this function has a program.

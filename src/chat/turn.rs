@@ -20,6 +20,9 @@ use crate::store::Store;
 const FIRST_PROGRESS: Duration = Duration::from_secs(5);
 const NEXT_PROGRESS: Duration = Duration::from_secs(10);
 
+/// How long the end of the text is waited for after Ctrl-C.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// How the result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -124,6 +127,7 @@ impl Turns {
             }
             previous = Some(response.id().to_owned());
             items = outputs;
+            tokio::time::sleep(capabilities.chain_pause).await;
             is_first = false;
             // Whoever has to call a function would call one for ever.
             if matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Function(_))) {
@@ -190,7 +194,8 @@ impl Turns {
                 step = events.next() => step,
                 () = &mut interrupted => {
                     self.end_text();
-                    self.out.flush().await?;
+                    // Nobody may be reading.
+                    let _ = tokio::time::timeout(LAST_WORDS, self.out.flush()).await;
                     return Err(Failed::Interrupted(events.response()));
                 }
                 () = progress.due() => {
@@ -202,20 +207,29 @@ impl Turns {
                 Ok(Some(step)) => {
                     progress.on &= step.updates.is_empty();
                     self.show(&step);
-                    if events.has_to_wait() {
-                        self.out.flush().await?;
+                    if events.has_to_wait() && !self.flush().await? {
+                        return Err(Failed::Interrupted(events.response()));
                     }
                 }
                 Ok(None) => break,
                 Err(error) => {
                     self.end_text();
-                    self.out.flush().await?;
+                    self.flush().await?;
                     return Err(Failed::Request(error));
                 }
             }
         }
-        self.out.flush().await?;
+        self.flush().await?;
         Ok(events.into_response())
+    }
+
+    /// Writes out what was printed; false if the user stopped it, since nobody reads.
+    async fn flush(&mut self) -> io::Result<bool> {
+        tokio::select! {
+            biased;
+            written = self.out.flush() => written.map(|()| true),
+            () = self.setting.interrupt.wait() => Ok(false),
+        }
     }
 
     fn show(&mut self, step: &Step) {
@@ -254,6 +268,9 @@ impl Turns {
             let run = tokio::select! {
                 run = runner.run(call) => run?,
                 () = self.setting.interrupt.wait() => {
+                    if runner.is_asking() {
+                        output::say("");
+                    }
                     return Err(Failure::cancelled().hint(format!("the call of {} was stopped; the response before it is {}", call.name, response.id())));
                 }
             };
@@ -286,7 +303,9 @@ impl Turns {
             Mode::Human => self.end_text(),
             Mode::Events => {}
         }
-        self.out.flush().await.map_err(|error| Failure::of_output(&error))?;
+        if !self.flush().await.map_err(|error| Failure::of_output(&error))? {
+            return Err(Failure::cancelled());
+        }
         if let Some(note) = print::note_on_end(response) {
             output::warn(&note);
         }

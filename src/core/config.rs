@@ -25,6 +25,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Milliseconds between two looks at where an agent is.
     pub follow_interval: u64,
+    /// Whether the agent hears with the next prompt what the user rejected.
+    pub tell_rejections: bool,
 }
 
 /// Times in milliseconds.

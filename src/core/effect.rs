@@ -13,6 +13,7 @@ use super::permission::PermissionView;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
+use super::tool_call::ToolCall;
 use super::transcript::{Change, EntryIndex};
 
 /// One thing to be done by an edge.
@@ -256,6 +257,8 @@ pub enum Show {
     Status(ChatId, Box<Status>),
     /// All open permission requests, oldest first.
     Permissions(Vec<PermissionView>),
+    /// All unfinished calls of a chat that may say what they would do to files, and about which nobody is asked.
+    Proposals(ChatId, Vec<ToolCall>),
     /// The prompts that wait: id and first line, oldest first; and the newest prompt that the chat was given at all.
     Queued(ChatId, Vec<(PromptId, String)>, Option<PromptId>),
     /// A prompt is no longer queued and was not sent: its text goes back to the user.

@@ -7,6 +7,7 @@ use super::follow::{Look, Visit};
 use super::ids::{ChatId, ConnId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use super::message::{AgentMessage, TerminalExit, TerminalWanted};
 use super::prompt::{Found, PromptPart};
+use super::rejections::Rejection;
 use super::tool_call::TerminalTail;
 use super::transcript::Entry;
 
@@ -126,6 +127,17 @@ pub enum UserAction {
         turn: Option<u64>,
         /// If not empty: only these files, and even if that costs what the user did in them.
         replace: Vec<PathBuf>,
+    },
+    /// The user decided about changes of the agent's in a file.
+    Decided {
+        /// Whose agent's they were.
+        chat: ChatId,
+        /// Absolute path.
+        path: PathBuf,
+        /// What was rejected.
+        rejected: Vec<Rejection>,
+        /// Hunks of which the rejection was undone.
+        pending: Vec<u64>,
     },
     /// The agent's process is to be started anew.
     Restart(ChatId),

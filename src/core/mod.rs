@@ -17,6 +17,7 @@ pub mod message;
 pub mod permission;
 pub mod prompt;
 pub mod quirks;
+pub mod rejections;
 pub mod requests;
 pub mod state;
 pub mod status;
@@ -29,6 +30,7 @@ mod disk;
 mod files;
 mod listing;
 mod prompting;
+mod proposing;
 mod reopen;
 mod sessions;
 mod summary;
@@ -90,6 +92,7 @@ impl State {
             UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),
+            UserAction::Decided { chat, path, rejected, pending } => self.decided(chat, &path, rejected, &pending),
             UserAction::Restart(chat) => self.restart(chat),
             UserAction::Shutdown => self.shut_down(),
         }

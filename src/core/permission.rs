@@ -123,7 +123,12 @@ impl State {
     fn show_permission(&mut self, permission: Permission) {
         self.emit(Show::UserEvent(UserEvent::Permission(permission.chat, permission.request)));
         self.touch(permission.chat);
+        let chat = permission.chat;
+        let tool = if let Subject::Tool(id) = &permission.subject { Some(id.clone()) } else { None };
         self.permissions.push(permission);
+        if let Some(tool) = tool {
+            self.propose(chat, &tool, false);
+        }
         self.show_permissions();
     }
 

@@ -1,6 +1,7 @@
 //! Prompts, the queue of those that wait, turns, and their cancelling.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::attribution::Doings;
 use super::config::duration_text;
@@ -9,6 +10,7 @@ use super::event::TimerKey;
 use super::ids::{ChatId, PromptId, TurnId};
 use super::message::{AgentCall, AgentNotice, RpcError};
 use super::prompt::{Composed, Found, PromptBlock, PromptCapabilities, PromptPart, compose, looked_up, written};
+use super::rejections::Rejection;
 use super::reopen::retell;
 use super::sessions::sign_in_hint;
 use super::state::{PendingCall, Prompt, Session, State, Turn};
@@ -38,6 +40,14 @@ impl State {
             Session::Ready(..) => self.send_next_prompt(id),
         }
         self.show_queue(id);
+    }
+
+    /// The user decided about changes: the agent hears of what was rejected with the next prompt.
+    pub(super) fn decided(&mut self, id: ChatId, path: &Path, rejected: Vec<Rejection>, pending: &[u64]) {
+        if let Some(chat) = self.chats.get_mut(&id) {
+            chat.rejections.withdraw(path, pending);
+            chat.rejections.add(path, rejected);
+        }
     }
 
     /// Gives a prompt that still waits back to the user.
@@ -133,6 +143,7 @@ impl State {
         let text = written(&prompt.parts);
         let change = chat.transcript.add_prompt(&text);
         let agent = chat.agent.clone();
+        let rejected = chat.rejections.take(&chat.cwd).filter(|_| self.config.tell_rejections);
         self.effects.push(Effect::Transcript(id, change));
         let takes = self.connections.get(&conn).map(|connection| connection.takes).unwrap_or_default();
         let mut composed = compose(prompt.parts, found, takes, &agent);
@@ -140,9 +151,15 @@ impl State {
         for note in composed.notes {
             self.note(id, Severity::Info, note);
         }
+        let mut blocks = composed.blocks;
+        if let Some((told, note)) = rejected {
+            // At the end: an agent's commands are known by how a prompt begins.
+            blocks.push(PromptBlock::Text(format!("\n\n{told}")));
+            self.note(id, Severity::Info, note);
+        }
         // Before the agent hears of it.
         self.effects.push(Effect::BeginTurn(id, number, root));
-        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks: composed.blocks });
+        self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks });
         self.emit(Show::UserEvent(UserEvent::TurnStart(id, number)));
         self.show_queue(id);
     }
@@ -196,6 +213,7 @@ impl State {
 
     /// Ends the running turn, if there is one: calls that did not come to their end are settled, the prompt is free.
     pub(super) fn end_turn(&mut self, id: ChatId, stop_reason: &str) {
+        self.end_proposals(id);
         let Some(turn) = self.chats.get_mut(&id).and_then(|chat| chat.turn.take()) else { return };
         let status = if turn.cancelling { ToolStatus::Cancelled } else { ToolStatus::Unfinished };
         for tool in turn.unfinished {

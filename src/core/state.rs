@@ -14,6 +14,7 @@ use super::message::{AgentCall, Reply, SessionCapabilities, Update, Usage};
 use super::permission::{FileWork, Permission};
 use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
+use super::rejections::Rejections;
 use super::reopen::{NewestPrompt, Origin, Replay, Unknown};
 use super::requests::OpenRequests;
 use super::status::{ChatState, Status};
@@ -75,6 +76,12 @@ pub(super) struct Chat {
     pub(super) turns: u64,
     /// What the newest turn tells about files.
     pub(super) doings: Doings,
+    /// What the user rejected since the last prompt.
+    pub(super) rejections: Rejections,
+    /// Unfinished calls whose proposals are shown.
+    pub(super) proposing: BTreeSet<String>,
+    /// Calls of the turn that the user was asked about.
+    pub(super) asked_about: BTreeSet<String>,
     pub(super) title: Option<String>,
     pub(super) modes: Vec<(String, String)>,
     pub(super) mode: Option<String>,
@@ -340,6 +347,9 @@ impl Chat {
             follow: Follow::default(),
             turns: 0,
             doings: Doings::default(),
+            rejections: Rejections::default(),
+            proposing: BTreeSet::new(),
+            asked_about: BTreeSet::new(),
             title: None,
             modes: Vec::new(),
             mode: None,

@@ -75,12 +75,6 @@ impl ToolStatus {
 /// Lines of a terminal, each in pieces of one colour; colours are numbered from 0 to 15, as terminals do.
 pub type TerminalTail = Arc<[Vec<(String, Option<u8>)>]>;
 
-/// The text of such lines.
-pub fn plain(tail: &TerminalTail) -> String {
-    let line = |pieces: &Vec<(String, Option<u8>)>| pieces.iter().map(|(text, _)| text.as_str()).collect::<String>();
-    tail.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 /// What is said of a terminal that the agent runs itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalReport {

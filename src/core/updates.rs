@@ -167,6 +167,7 @@ impl State {
             self.end_reported_terminals(id, &tool_id);
             self.look_again(id);
         }
+        self.propose(id, &tool_id, may_move);
         if self.is_asked_about(id, &tool_id) {
             if status.is_final() {
                 self.settle_permissions_of_tool(id, &tool_id);

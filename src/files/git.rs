@@ -19,9 +19,32 @@ pub struct Moves {
 
 /// What git did last to the working tree that a folder belongs to.
 pub fn moves(folder: &Path) -> Moves {
-    let Some(git) = folder.ancestors().find_map(git_folder) else { return Moves::default() };
+    let Some(git) = folder_of(folder) else { return Moves::default() };
     let index = fs::metadata(git.join("index")).and_then(|metadata| metadata.modified()).ok();
     Moves { head: last_line(&git.join("logs/HEAD")).and_then(|line| moved(&line)), index }
+}
+
+/// The git folder of the working tree that a folder belongs to.
+pub fn folder_of(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find_map(git_folder)
+}
+
+/// The commit that `HEAD` of a git folder is, or what else is known of it; `None` if nothing is, as before the first commit.
+pub fn head(git: &Path) -> Option<String> {
+    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let Some(name) = head.trim().strip_prefix("ref:").map(str::trim) else { return Some(head.trim().to_owned()) };
+    // A worktree shares its references with others.
+    let common =
+        fs::read_to_string(git.join("commondir")).map_or_else(|_| git.to_owned(), |path| git.join(path.trim()));
+    let loose = [git, &common].into_iter().find_map(|folder| fs::read_to_string(folder.join(name)).ok());
+    let packed = || {
+        let packed = fs::read_to_string(common.join("packed-refs")).ok()?;
+        let line = packed.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix(' '))?;
+        Some(line.to_owned())
+    };
+    // References that are kept in yet another way leave the log.
+    let logged = || last_line(&git.join("logs/HEAD"))?.split(' ').nth(1).map(str::to_owned);
+    loose.map(|commit| commit.trim().to_owned()).or_else(packed).or_else(logged)
 }
 
 /// The git folder of a working tree: also where that is elsewhere, as for worktrees and submodules.

@@ -6,6 +6,7 @@ pub mod edits;
 pub mod finder;
 pub mod fuzzy;
 pub mod git;
+pub mod heads;
 pub mod index;
 pub mod paths;
 pub mod watch;

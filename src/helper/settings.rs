@@ -23,6 +23,7 @@ pub(super) struct Settings {
     default_agent: Option<String>,
     timeouts: Timeouts,
     follow_interval: u64,
+    tell_rejections: bool,
     /// Where the helper may keep things; `None` if Lua did not say.
     pub(super) state: Option<PathBuf>,
     /// How much is kept to undo turns.
@@ -42,6 +43,7 @@ impl Default for Settings {
             default_agent: None,
             timeouts: Timeouts::default(),
             follow_interval: DEFAULT_FOLLOW_INTERVAL,
+            tell_rejections: true,
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
@@ -65,6 +67,9 @@ impl Settings {
                 cancel_grace: integer(times, "cancel_grace").unwrap_or(defaults.timeouts.cancel_grace),
             },
             follow_interval: integer(config, "follow_interval").unwrap_or(defaults.follow_interval),
+            tell_rejections: get(config, "tell_rejections")
+                .and_then(Value::as_bool)
+                .unwrap_or(defaults.tell_rejections),
             state: string(config, "state").map(PathBuf::from),
             checkpoints: limits(get(config, "checkpoints").unwrap_or(&nil)),
             max_line_bytes: integer(config, "max_line_bytes")
@@ -81,8 +86,8 @@ impl Settings {
         let (agents, default_agent) =
             agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
         let names = agents.keys().cloned().collect();
-        let Self { timeouts, follow_interval, .. } = *self;
-        (Config { agents, default_agent, timeouts, follow_interval }, names)
+        let Self { timeouts, follow_interval, tell_rejections, .. } = *self;
+        (Config { agents, default_agent, timeouts, follow_interval, tell_rejections }, names)
     }
 }
 

@@ -107,6 +107,24 @@ impl Owner {
         });
     }
 
+    /// Accepts what is committed, as long as the helper lives.
+    pub(super) fn serve_heads(&self) {
+        let (heads, files) = (self.heads.clone(), self.files.clone());
+        tokio::spawn(async move {
+            loop {
+                for path in heads.moved().await {
+                    files.accept_committed(&path).await;
+                }
+            }
+        });
+    }
+
+    /// Something is pending in a file, or nothing is any more.
+    pub(super) fn changes_pending(&self, path: PathBuf, is_pending: bool) {
+        let heads = self.heads.clone();
+        in_background(move || heads.note(&path, is_pending));
+    }
+
     /// The user saved a file; what it is then is theirs.
     pub(super) fn saved_by_user(&self, path: PathBuf) {
         self.files.saved(&path);

@@ -5,6 +5,7 @@
 //! way, for then only Neovim knows what became of it.
 
 mod buffer;
+mod committed;
 mod due;
 mod hunks;
 mod mirror;

@@ -17,6 +17,7 @@ use crate::core::ids::{ChatId, Millis, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::{ChatState, Status};
+use crate::core::tool_call::ToolCall;
 use crate::core::transcript::{Change, EntryIndex, Transcript};
 use crate::view::{Row, TranscriptView};
 
@@ -45,6 +46,8 @@ const MAX_EVENTS: usize = 200;
 pub struct Frames {
     chats: BTreeMap<ChatId, Chat>,
     permissions: Option<Vec<PermissionView>>,
+    /// What unfinished calls would do, where that changed.
+    proposals: BTreeMap<ChatId, Vec<ToolCall>>,
     /// Texts that go back to the user, and messages: they wait for nothing.
     urgent: VecDeque<Value>,
     /// In order.
@@ -166,6 +169,7 @@ impl Default for Frames {
         Self {
             chats: BTreeMap::new(),
             permissions: None,
+            proposals: BTreeMap::new(),
             urgent: VecDeque::new(),
             events: VecDeque::new(),
             calls: HashMap::new(),
@@ -255,6 +259,9 @@ impl Frames {
                 }
             }
             Show::Permissions(views) => self.permissions = Some(views),
+            Show::Proposals(chat, calls) => {
+                self.proposals.insert(chat, calls);
+            }
             Show::Queued(chat, prompts, newest) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
                     let (ids, lines): (Vec<PromptId>, Vec<String>) = prompts.into_iter().unzip();
@@ -351,6 +358,7 @@ impl Frames {
             return Some(Millis::default());
         }
         let waits = self.permissions.is_some()
+            || !self.proposals.is_empty()
             || !self.urgent.is_empty()
             || !self.events.is_empty()
             || !self.again.is_empty()
@@ -406,6 +414,10 @@ impl Frames {
         if let Some(views) = self.permissions.take() {
             let cwd_of = |chat| self.chats.get(&chat).map(|chat: &Chat| chat.cwd.clone()).unwrap_or_default();
             items.push(wire::permissions(&views, cwd_of));
+        }
+        for (chat, calls) in std::mem::take(&mut self.proposals) {
+            let cwd = self.chats.get(&chat).map(|chat| chat.cwd.clone()).unwrap_or_default();
+            items.push(wire::proposals(chat, &calls, &cwd));
         }
         items.extend(self.take_events());
         let full = left == 0 || !self.events.is_empty() || std::mem::take(&mut self.terminal_backlog);

@@ -14,6 +14,7 @@ use crate::core::event::{KnownSession, UserAction};
 use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use crate::core::message::TerminalWanted;
 use crate::core::prompt::{PromptPart, Source};
+use crate::core::rejections::Rejection;
 use crate::core::transcript::EntryIndex;
 use crate::files::finder::Wanted;
 use crate::view::Row;
@@ -51,6 +52,8 @@ pub enum FromLua {
     FileFree(i64),
     /// The text of this buffer is gone, or another one than what its changes told.
     MirrorGone(i64),
+    /// Whether a file has pending changes now.
+    ChangesPending(PathBuf, bool),
 }
 
 /// Where a transcript is to be written.
@@ -193,6 +196,16 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             turn: integer(arguments, "turn"),
             replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
         }),
+        "changes_decided" => FromLua::Action(UserAction::Decided {
+            chat: chat()?,
+            path: PathBuf::from(string(arguments, "path")?),
+            rejected: array(arguments, "rejected").iter().filter_map(rejection).collect(),
+            pending: array(arguments, "pending").iter().filter_map(Value::as_u64).collect(),
+        }),
+        "changes_pending" => FromLua::ChangesPending(
+            PathBuf::from(string(arguments, "path")?),
+            integer(arguments, "pending").is_some_and(|count| count > 0),
+        ),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
         "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
         "restart" => FromLua::Action(UserAction::Restart(chat()?)),
@@ -228,6 +241,18 @@ fn asked_row(value: &Value) -> Option<Row> {
     let group = ASKED_GROUPS.into_iter().find(|known| Some(*known) == group.as_str());
     let marks = group.filter(|_| end > 0).map(|group| (0, end, group)).into_iter().collect();
     Some(Row { text: line, marks })
+}
+
+/// A change that the user rejected.
+fn rejection(value: &Value) -> Option<Rejection> {
+    let lines = array(value, "lines");
+    Some(Rejection {
+        hunk: integer(value, "id")?,
+        row: index(value, "first")?,
+        line: lines.first().and_then(text),
+        lines: lines.len(),
+        old_lines: array(value, "old").len(),
+    })
 }
 
 /// A piece of a prompt.

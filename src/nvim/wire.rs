@@ -8,6 +8,7 @@ use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::PermissionView;
 use crate::core::status::Status;
+use crate::core::tool_call::ToolCall;
 use crate::view::{Mark, Op, permission, proposal, short_line};
 use std::path::Path;
 
@@ -123,6 +124,15 @@ pub(super) fn permissions(views: &[PermissionView], cwd_of: impl Fn(ChatId) -> s
     Value::Array(vec!["permissions".into(), Value::Array(list)])
 }
 
+/// What the unfinished calls of a chat would do to files, each with its id.
+pub(super) fn proposals(chat: ChatId, calls: &[ToolCall], cwd: &Path) -> Value {
+    let of_call = |call: &ToolCall| {
+        let list = proposal::proposals(call).into_iter().map(|found| proposed(found, cwd)).collect::<Vec<_>>();
+        (!list.is_empty()).then(|| map([("id", text(call.id.as_str())), ("proposed", Value::Array(list))]))
+    };
+    Value::Array(vec!["proposals".into(), chat.0.into(), Value::Array(calls.iter().filter_map(of_call).collect())])
+}
+
 fn proposed(proposal: proposal::Proposal, cwd: &Path) -> Value {
     let path = cwd.join(proposal.path).display().to_string();
     map([("path", text(path)), ("old", optional(proposal.old.as_deref())), ("new", text(proposal.new))])
@@ -231,7 +241,12 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             let paths = paths.iter().map(|path| text(path.display().to_string())).collect();
             vec!["undo_conflicts".into(), chat.0.into(), (*turn).into(), Value::Array(paths)]
         }
-        Show::Status(..) | Show::Permissions(_) | Show::Queued(..) | Show::Commands(..) | Show::Follow(..) => {
+        Show::Status(..)
+        | Show::Permissions(_)
+        | Show::Proposals(..)
+        | Show::Queued(..)
+        | Show::Commands(..)
+        | Show::Follow(..) => {
             return None;
         }
     }))

@@ -96,7 +96,7 @@ async fn select(config: &Config, choice: &Choice) -> Result<(String, Profile), P
         return Ok((by_key.map_or("", |found| found.name).to_owned(), profile));
     }
     if choice.offline {
-        return Err(ProfileError::None);
+        return Err(ProfileError::NotLookedFor);
     }
     find_local().await.into_iter().next().ok_or(ProfileError::None)
 }

@@ -66,6 +66,11 @@ pub enum ProfileError {
     /// There is neither a profile, nor a key in the environment, nor a local server.
     #[error("no endpoint: no profile, no key in OPENAI_API_KEY or ARK_API_KEY, and no local server on its usual port")]
     None,
+    /// There is neither a profile nor a key in the environment, and local servers were not to be looked for.
+    #[error(
+        "no endpoint: no profile, and no key in OPENAI_API_KEY or ARK_API_KEY; local servers are not looked for now"
+    )]
+    NotLookedFor,
     /// The key of a profile could not be had.
     #[error("{0}")]
     Key(String),
@@ -75,6 +80,7 @@ impl ProfileError {
     /// What the user can do about it, where the sentence does not say it.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            Self::NotLookedFor => "say --profile, such as ollama or llama.cpp, or `agentchat profile add`",
             Self::None => "set a key, start Ollama, llama.cpp, vLLM or LM Studio, or `agentchat profile add`",
             Self::Unknown { .. } => "`agentchat profile list` shows them, `agentchat profile add` makes one",
             Self::Key(_) => "set the variable that the profile's key_env names, pass --api-key, or change the profile",

@@ -2,6 +2,8 @@
 //!
 //! Everything that depends on the server is a fact here, so that no other code asks which server it is.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -58,6 +60,10 @@ pub struct Capabilities {
     pub uploads: bool,
     /// It reads `input_file` parts with inlined data.
     pub inlines_files: bool,
+    /// What it does not keep (`store: false`) it must be given back encrypted: reasoning in clear is refused.
+    pub encrypts_reasoning: bool,
+    /// How long to wait before continuing a response that it has just kept.
+    pub chain_pause: Duration,
 }
 
 /// The tool types that every build has.
@@ -94,6 +100,8 @@ impl Dialect {
             ark_fields: false,
             uploads: false,
             inlines_files: false,
+            encrypts_reasoning: false,
+            chain_pause: Duration::ZERO,
         };
         match self {
             Self::OpenAi => Capabilities {
@@ -101,6 +109,7 @@ impl Dialect {
                 manages_responses: true,
                 takes_reasoning_back: true,
                 asks_for_summary: true,
+                encrypts_reasoning: true,
                 web_search: true,
                 uploads: true,
                 inlines_files: true,
@@ -112,6 +121,7 @@ impl Dialect {
                 takes_reasoning_back: true,
                 web_search: true,
                 ark_fields: true,
+                chain_pause: Duration::from_millis(100),
                 uploads: true,
                 inlines_files: true,
                 ..least
@@ -137,6 +147,9 @@ impl Dialect {
             && let Some(Value::Array(items)) = body.get_mut("input")
         {
             items.retain(|item| item_kind(item) != "reasoning");
+        }
+        if capabilities.encrypts_reasoning && body.get("store") == Some(&Value::Bool(false)) {
+            encrypt_reasoning(body);
         }
         if !capabilities.names_tool_choice {
             name_by_offering(body, capabilities.tool_choice);
@@ -164,6 +177,22 @@ impl Dialect {
         let tools = body.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let has = |kind: &str| tools.iter().any(|tool| tool.get("type").and_then(Value::as_str) == Some(kind));
         BETA.iter().filter(|(kind, _)| has(kind)).map(|(_, header)| (*header, "true")).collect()
+    }
+}
+
+/// Without a store, reasoning is asked for in its encrypted form, and only that form is sent back. It is only asked for
+/// where the request says that the model reasons: models that do not refuse the question.
+fn encrypt_reasoning(body: &mut Map<String, Value>) {
+    const ENCRYPTED: &str = "reasoning.encrypted_content";
+    if let Some(Value::Array(items)) = body.get_mut("input") {
+        let is_encrypted = |item: &Value| item.get("encrypted_content").is_some_and(Value::is_string);
+        items.retain(|item| item_kind(item) != "reasoning" || is_encrypted(item));
+    }
+    if body.contains_key("reasoning")
+        && let Value::Array(include) = body.entry("include").or_insert_with(|| Value::Array(Vec::new()))
+        && !include.iter().any(|name| name == ENCRYPTED)
+    {
+        include.push(ENCRYPTED.into());
     }
 }
 
@@ -213,6 +242,19 @@ mod tests {
         let body = json!({"input": [{"type": "reasoning", "summary": []}, {"role": "user", "content": "hi"}]});
         assert_eq!(fitted(Dialect::LlamaCpp, &body), json!({"input": [{"role": "user", "content": "hi"}]}));
         assert_eq!(fitted(Dialect::Ark, &body), body);
+    }
+
+    #[test]
+    fn reasoning_that_is_not_kept_goes_back_encrypted_or_not_at_all() {
+        let clear = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+        let encrypted = json!({"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gAAA"});
+        let body =
+            json!({"store": false, "input": [clear, encrypted], "reasoning": {"effort": "low", "summary": "auto"}});
+        let fit = fitted(Dialect::OpenAi, &body);
+        assert_eq!(fit["input"], json!([encrypted]));
+        assert_eq!(fit["include"], json!(["reasoning.encrypted_content"]));
+        assert!(fitted(Dialect::OpenAi, &json!({"store": false, "input": "hi"})).get("include").is_none());
+        assert_eq!(fitted(Dialect::OpenAi, &json!({"input": [clear]}))["input"], json!([clear]));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! `--run-tools`.
 
+use std::io::{Read as _, Write};
+use std::sync::mpsc;
+
 use serde_json::{Value, json};
 
 use crate::responses_server::{Answer, Kind, Server};
@@ -119,4 +122,77 @@ fn there_has_to_be_somebody_to_ask() {
     assert!(outcome.refused().contains("no terminal"), "{outcome:#?}");
     assert_eq!(server.requests().len(), 0);
     assert!(user.chat(&["hi", "--run-tools"]).refused().contains("needs a function with \"run\""));
+}
+
+/// The program at a terminal, and what it prints there.
+struct Terminal {
+    writer: Box<dyn Write + Send>,
+    screen: mpsc::Receiver<String>,
+    seen: String,
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+}
+
+impl Terminal {
+    fn start(user: &User, arguments: &[&str]) -> Self {
+        let pty = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
+        let mut command = portable_pty::CommandBuilder::new(env!("CARGO_BIN_EXE_agentchat"));
+        command.args(arguments);
+        command.env_clear();
+        command.env("HOME", user.home.path());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let child = pty.slave.spawn_command(command).unwrap();
+        let (mut reader, writer) = (pty.master.try_clone_reader().unwrap(), pty.master.take_writer().unwrap());
+        let (tell, screen) = mpsc::channel();
+        std::thread::spawn(move || {
+            // The terminal lives as long as its output is read.
+            let _master = pty.master;
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if tell.send(String::from_utf8_lossy(&bytes[..count]).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { writer, screen, seen: String::new(), child }
+    }
+
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            match self.screen.recv_timeout(std::time::Duration::from_secs(20)) {
+                Ok(more) => self.seen.push_str(&more),
+                Err(error) => panic!("{error}: {text:?} is not in {:?}", self.seen),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn answer(&mut self, key: &str) {
+        self.wait_for("[q]uit? ");
+        self.seen.clear();
+        self.writer.write_all(key.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn each_run_is_asked_about() {
+    let server = Server::start(Kind::OpenAi);
+    server
+        .answer(Answer::new().call("a", "time", "{\"n\":1}"))
+        .answer(Answer::new().call("b", "time", "{\"n\":2}"))
+        .answer(Answer::new().call("c", "time", "{\"n\":3}"))
+        .answer(Answer::new().call("d", "other", "{}"));
+    let user = User::of(&server, Kind::OpenAi);
+    let file = user.tools(&json!([with_run("time", "cat"), with_run("other", "cat")]));
+    let mut terminal = Terminal::start(&user, &["chat", "hi", "--stream", "--tools-file", &file, "--run-tools"]);
+    terminal.wait_for("Run time with {\"n\":1}\r\n  sh -c cat\r\n");
+    terminal.answer("n\n");
+    terminal.answer("a\n");
+    // "Always" holds for this function, and for no other.
+    terminal.wait_for("Run other with");
+    terminal.answer("q\n");
+    terminal.wait_for("stopped by the user");
+    assert_eq!(terminal.child.wait().unwrap().exit_code(), 1);
+    let outputs: Vec<Value> = server.posts()[1..].iter().map(|body| body["input"][0]["output"].clone()).collect();
+    assert_eq!(outputs, ["The user did not allow this call.", "{\"n\":2}", "{\"n\":3}"]);
 }

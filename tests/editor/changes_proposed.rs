@@ -118,3 +118,79 @@ fn a_file_that_is_opened_later_shows_it() {
     editor.command("edit b.txt");
     editor.wait_screen("proposed: +1 −1");
 }
+
+// -- calls that nobody is asked about
+
+/// `a.txt` is open, and the agent does this without asking.
+#[track_caller]
+fn unasked(steps: impl IntoIterator<Item = Step>) -> (ScriptedAgent, Editor) {
+    let scenario = Scenario::new().on_prompt(steps.into_iter().chain([gate("end"), end_turn()]));
+    let setup = Setup::new().file("a.txt", "one\ntwo(1)\nthree\ntwo(2)\n").arg("a.txt");
+    let (agent, editor) = chat::open(&scenario, setup);
+    enter_code(&editor);
+    editor.prompt("go");
+    (agent, editor)
+}
+
+#[test]
+fn a_call_that_is_not_asked_about_shows_what_it_would_do_until_it_ends() {
+    let diff = json!([{ "type": "diff", "path": "$cwd/a.txt", "oldText": "(1)\nthree", "newText": "(one)\nTHREE" }]);
+    let inputs = [
+        json!({ "content": diff }),
+        json!({ "rawInput": { "file_path": "$cwd/a.txt", "old_string": "(1)", "new_string": "(one)" } }),
+        json!({ "rawInput": { "filePath": "$cwd/a.txt", "oldString": "(1)", "newString": "(one)" } }),
+        json!({ "rawInput": { "command": "str_replace", "path": "$cwd/a.txt", "old_str": "(1)", "new_str": "(one)" } }),
+    ];
+    for (number, says) in inputs.into_iter().enumerate() {
+        let status = if number % 2 == 0 { "completed" } else { "failed" };
+        let steps = [
+            tool_call("t1", "Edit a.txt", "edit"),
+            tool_update("t1", says),
+            gate("shown"),
+            tool_update("t1", json!({ "status": "in_progress" })),
+            gate("running"),
+            tool_update("t1", json!({ "status": status })),
+        ];
+        let (agent, editor) = unasked(steps);
+        editor.wait_screen("two(one)");
+        assert_untouched(&editor);
+        agent.open_gate("shown");
+        assert!(marks(&editor) > 0);
+        agent.open_gate("running");
+        editor.wait_until("nothing is shown any more", |e| marks(e) == 0);
+        assert_untouched(&editor);
+    }
+}
+
+#[test]
+fn what_an_unfinished_call_would_do_vanishes_with_its_turn() {
+    let raw = json!({ "rawInput": { "file_path": "$cwd/a.txt", "old_string": "three", "new_string": "3" } });
+    let (_agent, editor) = unasked([tool_call("t1", "Edit", "edit"), tool_update("t1", raw)]);
+    editor.wait_until("it is shown", |e| marks(e) > 0);
+    editor.command("AgentChat cancel");
+    editor.wait_until("nothing is shown any more", |e| marks(e) == 0);
+}
+
+#[test]
+fn a_call_that_was_asked_about_is_not_shown_again_once_that_is_answered() {
+    let diff = json!([{ "type": "diff", "path": "$cwd/a.txt", "oldText": "three", "newText": "3" }]);
+    let steps = [
+        asking(&json!({ "content": diff })),
+        tool_update("t1", json!({ "status": "in_progress", "content": diff })),
+        gate("running"),
+    ];
+    let (_agent, editor) = asked(steps);
+    editor.wait_until("it is shown", |e| marks(e) > 0);
+    editor.lua("require('agentchat').respond('allow_once')", json!([]));
+    editor.wait_until("nothing is shown any more", |e| marks(e) == 0);
+    editor.wait_transcript("Allow: Edit a.txt");
+    assert_eq!(marks(&editor), 0);
+}
+
+#[test]
+fn where_an_unfinished_call_means_is_said_to_be_unknown() {
+    let raw = json!({ "rawInput": { "path": "$cwd/a.txt", "old_string": "two(", "new_string": "2(" } });
+    let (_agent, editor) = unasked([tool_call("t1", "Edit", "edit"), tool_update("t1", raw)]);
+    editor.wait_screen("than once");
+    assert_eq!(marks(&editor), 0);
+}

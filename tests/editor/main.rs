@@ -16,6 +16,7 @@ mod chat;
 mod code_colours;
 mod commands;
 mod conversation;
+mod decisions;
 mod disk_edits;
 mod drafts;
 mod file_bytes;

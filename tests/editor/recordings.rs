@@ -85,8 +85,13 @@ impl Client {
     fn start() -> Self {
         let spec = AgentSpec { command: vec!["agent".into()], ..AgentSpec::default() };
         let agents = BTreeMap::from([("recorded".to_owned(), spec)]);
-        let config =
-            Config { agents, default_agent: "recorded".into(), timeouts: Timeouts::default(), follow_interval: 250 };
+        let config = Config {
+            agents,
+            default_agent: "recorded".into(),
+            timeouts: Timeouts::default(),
+            follow_interval: 250,
+            tell_rejections: true,
+        };
         let mut client = Self {
             state: State::new(config),
             protocol: Protocol::new(ConnId(1)),

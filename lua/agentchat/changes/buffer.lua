@@ -56,6 +56,25 @@ local function keep(known)
   known.states[known.seq] = { facts = known.file.facts, hunks = known.file.hunks }
 end
 
+--- Tells that hunks are pending again, whose rejection was undone: the agent need not hear of it.
+---@param file agentchat.ChangedFile
+---@param before agentchat.Hunk[]
+local function tell_pending_again(file, before)
+  local known, again = {}, {}
+  for _, hunk in ipairs(before) do
+    known[hunk.id] = true
+  end
+  for _, hunk in ipairs(file.hunks) do
+    if not known[hunk.id] then
+      again[#again + 1] = hunk.id
+    end
+  end
+  if #again > 0 then
+    local decided = { path = file.path, chat = file.facts.chat, accepted = 0, rejected = {}, pending = again }
+    require("agentchat.helper").notify("changes_decided", decided)
+  end
+end
+
 --- Brings the table of a buffer up to the undo state that the buffer is in.
 ---@param known agentchat.AttachedBuffer
 local function settle(known)
@@ -71,7 +90,9 @@ local function settle(known)
     known.seq = seq
     local state = known.states[seq]
     if state then
+      local before = known.file.hunks
       store.set(known.file, state.facts, state.hunks)
+      tell_pending_again(known.file, before)
     end
   end
   keep(known)
@@ -123,11 +144,6 @@ local function on_lines(known, first, last, new_last)
   if hunks ~= file.hunks then
     store.set(file, file.facts, hunks, #hunks == #file.hunks, true)
   end
-end
-
----@param path string
-local function tell_loaded(path)
-  require("agentchat.helper").notify("changes_loaded", { path = path })
 end
 
 --- The hunks after a text was replaced by one that somebody else wrote.
@@ -193,8 +209,6 @@ local function detach(known)
   forget_unsaved(known)
   if store.pending(known.file) == 0 then
     store.forget(known.file)
-  else
-    tell_loaded(known.file.path)
   end
 end
 
@@ -291,7 +305,6 @@ function M.loaded(buf)
     store.set(file, file.facts, hunks_of.within(file.hunks, api.nvim_buf_line_count(buf)), true)
   end
   M.attach(file, buf)
-  tell_loaded(file.path)
 end
 
 --- A buffer's text is about to go, perhaps to be read anew.

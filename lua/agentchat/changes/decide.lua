@@ -8,6 +8,7 @@ local hunks_of = require("agentchat.changes.hunks")
 local store = require("agentchat.changes.store")
 
 ---@class agentchat.RejectedHunk
+---@field id integer
 ---@field first integer
 ---@field lines string[] the agent's
 ---@field old string[]
@@ -150,7 +151,7 @@ end
 ---@param file agentchat.ChangedFile
 function M.restored(file)
   local old = file.hunks[1] and file.hunks[1].old or {}
-  M.tell(file.path, file.facts.chat, 0, { { first = 0, lines = {}, old = old } })
+  M.tell(file.path, file.facts.chat, 0, { { id = 0, first = 0, lines = {}, old = old } })
   buffer.set(file, { chat = file.facts.chat }, {})
   if not file.buf then
     store.forget(file)
@@ -260,7 +261,7 @@ local function plan(file, buf, rejected)
         of_agent[#of_agent + 1] = lines[n]
       end
     end
-    told[#told + 1] = { first = hunk.first, lines = of_agent, old = hunk.old }
+    told[#told + 1] = { id = hunk.id, first = hunk.first, lines = of_agent, old = hunk.old }
     local above = regions[#regions]
     if above and above.last == hunk.first then
       above.last = last

@@ -181,6 +181,29 @@ function M.offer(path, offer)
   return buf
 end
 
+--- Accepts hunks that are committed, and says so.
+---@param path string
+---@param version integer of the table in which they were found
+---@param ids integer[]
+---@return { ok?: true, stale?: true }
+function M.committed(path, version, ids)
+  local file = store.get(path)
+  if file then
+    buffer.settle(file)
+  end
+  if not file or file.version ~= version or file.arriving then
+    return { stale = true }
+  end
+  local accepted = vim.tbl_filter(function(hunk)
+    return vim.list_contains(ids, hunk.id)
+  end, file.hunks)
+  require("agentchat.changes.decide").accept(file, accepted)
+  local what = #accepted == 1 and "1 change" or #accepted .. " changes"
+  local name = vim.fn.fnamemodify(path, ":~:.")
+  require("agentchat.message").show("info", ("accepted %s in %s: committed"):format(what, name))
+  return { ok = true }
+end
+
 --- Edits a loaded buffer and replaces its table at once.
 ---@param buf integer
 ---@param changes { path: string, facts: table, hunks: agentchat.Hunk[], more: boolean }

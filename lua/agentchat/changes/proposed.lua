@@ -1,4 +1,4 @@
---- What an agent asks to be allowed to change, shown in the buffer where it would be, without touching the text: the lines
+--- What an agent asks to be allowed to change, or says that it is about to, shown in the buffer where it would be, without touching the text: the lines
 --- that would go in the colours of removed ones, what would come as virtual lines below them.
 
 local M = {}
@@ -19,8 +19,9 @@ local LONGEST = 8 * 1024 * 1024
 ---@field marks { [1]: integer, [2]: integer }[] buffer and extmark
 ---@field scratch integer[] buffers of new files
 ---@field notes string[]
+---@field is_call? boolean nobody is asked about it
 
----@type table<integer, agentchat.Proposed> by request
+---@type table<string, agentchat.Proposed> by what proposes: a request, or a call of a chat
 local shown = {}
 local is_watching = false
 
@@ -123,6 +124,10 @@ local function show_in(buf, state, proposal)
   local text = table.concat(now, "\n") .. "\n"
   local old, new = proposal.old, proposal.new
   local first, problem = locate(text, old)
+  if not first and state.is_call and new ~= "" and locate(text, new) then
+    -- The agent has done it already.
+    return nil
+  end
   if not first and old:find("\r\n", 1, true) then
     old, new = old:gsub("\r\n", "\n"), new:gsub("\r\n", "\n")
     first, problem = locate(text, old)
@@ -141,11 +146,10 @@ end
 
 --- A buffer with the text of a file that is not there yet.
 ---@param proposal agentchat.Proposal
----@param request integer
 ---@return integer buf
-local function scratch(proposal, request)
+local function scratch(proposal)
   local buf = api.nvim_create_buf(false, true)
-  local name = ("agentchat://proposed/%d/%s"):format(request, vim.fs.basename(proposal.path))
+  local name = ("agentchat://proposed/%d/%s"):format(buf, vim.fs.basename(proposal.path))
   api.nvim_buf_set_name(buf, name)
   api.nvim_buf_set_lines(buf, 0, -1, true, lines_of(proposal.new))
   vim.bo[buf].modifiable = false
@@ -157,9 +161,8 @@ local function scratch(proposal, request)
 end
 
 ---@param state agentchat.Proposed
----@param request integer
 ---@param only? integer a buffer
-local function show(state, request, only)
+local function show(state, only)
   for _, proposal in ipairs(state.proposals) do
     local path = resolved(proposal.path)
     local buf = require("agentchat.changes.buffer").find(path)
@@ -169,7 +172,7 @@ local function show(state, request, only)
       local problem = show_in(buf, state, proposal)
       note = problem and ("%s is open, but %s"):format(name, problem)
     elseif not buf and not only and not proposal.old and not vim.uv.fs_stat(path) then
-      local new = scratch(proposal, request)
+      local new = scratch(proposal)
       state.scratch[#state.scratch + 1] = new
       note = ("%s would be new: :sbuffer %d shows it"):format(name, new)
     end
@@ -203,11 +206,52 @@ local function watch()
   api.nvim_create_autocmd("BufReadPost", {
     group = api.nvim_create_augroup("agentchat.proposed", {}),
     callback = function(args)
-      for request, state in pairs(shown) do
-        show(state, request, args.buf)
+      for _, state in pairs(shown) do
+        show(state, args.buf)
       end
     end,
   })
+end
+
+---@param key string
+local function forget(key)
+  if shown[key] then
+    clear(shown[key])
+    shown[key] = nil
+  end
+end
+
+--- Shows what somebody proposes in place of what they proposed before.
+---@param key string
+---@param proposals agentchat.Proposal[]
+---@param is_call? boolean
+---@return string[] notes what cannot be shown
+---@return boolean is_new
+local function propose(key, proposals, is_call)
+  local state = shown[key]
+  if state and vim.deep_equal(state.proposals, proposals) then
+    return state.notes, false
+  end
+  forget(key)
+  if #proposals == 0 then
+    return {}, false
+  end
+  watch()
+  state = { proposals = proposals, marks = {}, scratch = {}, notes = {}, is_call = is_call }
+  shown[key] = state
+  show(state)
+  return state.notes, true
+end
+
+--- Forgets whatever begins like that and is not to be kept.
+---@param prefix string
+---@param kept table<string, true>
+local function forget_others(prefix, kept)
+  for _, key in ipairs(vim.tbl_keys(shown)) do
+    if vim.startswith(key, prefix) and not kept[key] then
+      forget(key)
+    end
+  end
 end
 
 --- Shows what the open requests propose, and no other; says in `notes` of each request what cannot be shown.
@@ -215,37 +259,42 @@ end
 function M.set(list)
   local open = {}
   for _, request in ipairs(list) do
-    local proposals = request.proposed or {}
-    local state = shown[request.request]
-    if state and not vim.deep_equal(state.proposals, proposals) then
-      clear(state)
-      state = nil
-    end
-    if not state and #proposals > 0 then
-      watch()
-      state = { proposals = proposals, marks = {}, scratch = {}, notes = {} }
-      show(state, request.request)
-    end
-    if state then
-      open[request.request] = state
-      request.notes = state.notes
+    local key = "request " .. request.request
+    open[key] = true
+    request.notes = propose(key, request.proposed or {})
+  end
+  forget_others("request ", open)
+end
+
+--- Shows what the unfinished calls of a chat would do, and no other.
+---@param chat integer
+---@param calls { id: string, proposed: agentchat.Proposal[] }[]
+function M.set_calls(chat, calls)
+  if not require("agentchat.config").get().changes.preview then
+    return
+  end
+  local prefix = ("call %d "):format(chat)
+  local open = {}
+  for _, call in ipairs(calls) do
+    local key = prefix .. call.id
+    open[key] = true
+    local notes, is_new = propose(key, call.proposed, true)
+    if is_new and #notes > 0 then
+      require("agentchat.message").show("info", "proposed: " .. notes[1])
     end
   end
-  for id, state in pairs(shown) do
-    if not open[id] then
-      clear(state)
-    end
-  end
-  shown = open
+  forget_others(prefix, open)
+end
+
+--- No call is going on any more.
+function M.forget_calls()
+  forget_others("call ", {})
 end
 
 --- A request was answered here; the helper will tell so, too.
 ---@param request integer
 function M.answered(request)
-  if shown[request] then
-    clear(shown[request])
-    shown[request] = nil
-  end
+  forget("request " .. request)
 end
 
 return M

@@ -93,6 +93,7 @@ local function announce(file)
       for _, path in ipairs(paths) do
         local now = files[path]
         local data = { path = path, pending = now and M.pending(now) or 0 }
+        require("agentchat.helper").notify("changes_pending", data)
         require("agentchat.events").fire("AgentChatChanges", data)
       end
     end)

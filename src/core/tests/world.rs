@@ -50,6 +50,7 @@ impl World {
             default_agent: "one".into(),
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
             follow_interval: 250,
+            tell_rejections: true,
         };
         Self { state: State::new(config), now: Millis(0), effects: Vec::new() }
     }

@@ -15,7 +15,7 @@ use crate::nvim::incoming::{array, get, integer, string, text};
 use crate::nvim::{hand, wire};
 
 /// The Lua module that has the tables.
-const CHANGES: &str = "agentchat.changes";
+pub(super) const CHANGES: &str = "agentchat.changes";
 /// Text per call, in bytes, as in `buffer.rs`.
 const PIECE: usize = 64 * 1024;
 
@@ -62,6 +62,15 @@ pub(super) struct Written<'a> {
 }
 
 impl Pending {
+    /// The number of the table; 0 if there is none.
+    pub(super) const fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn hunks(&self) -> &[Hunk] {
+        &self.hunks
+    }
+
     /// What the write makes of it.
     pub(super) fn written(self, write: &Written) -> Self {
         if self.deleted {
@@ -325,7 +334,7 @@ impl Files {
     }
 
     /// What Lua knows of the file.
-    async fn pending(&self, path: &Path, deadline: Instant) -> Result<Pending, Trouble> {
+    pub(super) async fn pending(&self, path: &Path, deadline: Instant) -> Result<Pending, Trouble> {
         'anew: loop {
             let mut pending = Pending::default();
             loop {
@@ -356,7 +365,7 @@ impl Files {
     }
 }
 
-fn shown(path: &Path) -> Value {
+pub(super) fn shown(path: &Path) -> Value {
     Value::from(path.to_string_lossy().into_owned())
 }
 
