@@ -3,6 +3,7 @@
 mod keeping;
 mod records;
 mod settings;
+mod weigh;
 mod world;
 
 use std::collections::BTreeMap;
@@ -132,6 +133,7 @@ struct Owner {
 }
 
 /// What a task of ours brings back.
+#[expect(clippy::large_enum_variant, reason = "events are the rule; each is moved a few times, and few wait")]
 enum Finished {
     Frame(Result<Value, hand::HandError>),
     Work(Box<Event>),
@@ -246,6 +248,7 @@ impl Owner {
             FromLua::Inspect(chat, entry) => self.inspect(chat, entry),
             FromLua::Export(chat, wanted) => self.export(chat, wanted),
             FromLua::Trail(chat, id) => self.trail(chat, id),
+            FromLua::Permissions { id, cwd, revoke } => self.list_permissions(id, cwd, revoke),
             FromLua::FindFiles(id, wanted) => self.find_files(id, wanted),
             FromLua::TerminalInput(terminal, bytes) => self.terminals.write(terminal, bytes),
             FromLua::TerminalSize(terminal, columns, rows) => {
@@ -301,6 +304,7 @@ impl Owner {
             self.serve_watch();
             self.serve_heads();
             self.files.set_save_dirty(settings.save_dirty);
+            self.files.set_busy_patience(settings.busy_patience);
             self.terminals.set_environment(settings.terminal_env.clone());
             self.settings = settings;
             self.core = Some(State::new(config));
@@ -365,6 +369,8 @@ impl Owner {
                     connection.reply(token, reply);
                 }
             }
+            Effect::Weigh(job) => self.weigh(job),
+            Effect::Remember(answer) => self.remember(answer),
             Effect::ReadFile(job, range) => {
                 let request = job.request;
                 self.file_work(request, self.files.read(job, range));

@@ -236,9 +236,17 @@ M.subcommands = {
     end,
   },
   permissions = {
-    takes = "nothing",
-    run = function()
-      require("agentchat.permission").show()
+    takes = "argument",
+    complete = one_of({ "list" }),
+    run = function(args)
+      local permission = require("agentchat.permission")
+      if args ~= "" and args ~= "list" then
+        require("agentchat.message").show("error", ":AgentChat permissions takes list")
+      elseif args == "list" or #permission.open() == 0 then
+        require("agentchat.permission_list").open()
+      else
+        permission.show()
+      end
     end,
   },
   undo = {

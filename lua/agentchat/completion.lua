@@ -14,6 +14,13 @@ local MAX_FILES = 50
 
 local kinds = vim.lsp.protocol.CompletionItemKind
 
+---@class agentchat.Completion what is offered, before it becomes an item of the protocol
+---@field label string
+---@field text string what it writes
+---@field kind lsp.CompletionItemKind
+---@field detail? string
+---@field doc? string
+
 ---@class agentchat.Question
 ---@field answer fun(files: string[])
 ---@field drop fun() nobody waits for the answer any more
@@ -33,7 +40,7 @@ end
 ---@param range lsp.Range
 ---@param typed string what is there now; items pass the filters of whoever shows them because of it
 ---@param index integer
----@param item { label: string, text: string, kind: integer, detail?: string, doc?: string }
+---@param item agentchat.Completion
 ---@return lsp.CompletionItem
 local function completion_item(range, typed, index, item)
   return {
@@ -79,7 +86,7 @@ end
 
 --- The words that fit what was typed.
 ---@param query string
----@return { label: string, text: string, kind: integer, detail?: string, doc?: string }[]
+---@return agentchat.Completion[]
 local function special_items(query)
   local context = require("agentchat.context")
   local names = vim.tbl_filter(function(name)
@@ -186,7 +193,7 @@ end
 
 ---@param params lsp.CompletionParams
 ---@param reply fun(err: table?, result: lsp.CompletionList?)
----@param drop fun() in place of `reply`: nobody waits any more
+---@param drop fun() called instead of `reply`: nobody waits any more
 local function complete(params, reply, drop)
   local nothing = { isIncomplete = false, items = {} }
   local chat, before = place(params)
@@ -266,7 +273,7 @@ local function server(dispatchers)
           notify_reply(id)
         end
       end)
-      local is_wanted = method == "textDocument/completion" and interest(params)
+      local is_wanted = method == "textDocument/completion" and interest(params) or nil
       local reply = vim.schedule_wrap(function(err, result)
         if notify_reply then
           notify_reply(id)

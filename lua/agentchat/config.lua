@@ -13,8 +13,9 @@
 ---@field max_line_bytes? integer
 ---@field save_dirty? boolean
 ---@field winbar? boolean
----@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer }
+---@field timeouts? { spawn?: integer, initialize?: integer, session_new?: integer, cancel_grace?: integer, busy?: integer }
 ---@field checkpoints? { max_files?: integer, max_file_bytes?: integer, max_bytes?: integer }
+---@field permissions? agentchat.PermissionRule[]
 ---@field completion? { autotrigger?: boolean }
 ---@field follow? { jumps_per_second?: number, resume_on_prompt?: boolean }
 ---@field permission? { style?: "float"|"inline" }
@@ -30,8 +31,10 @@
 ---@field max_line_bytes integer
 ---@field save_dirty boolean
 ---@field winbar boolean
----@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer }
+---@field timeouts { spawn: integer, initialize: integer, session_new: integer, cancel_grace: integer, busy: integer }
 ---@field checkpoints { max_files: integer, max_file_bytes: integer, max_bytes: integer }
+---@field permissions agentchat.PermissionRule[] those that are in order
+---@field permissions_broken boolean whether some are not
 ---@field completion { autotrigger: boolean }
 ---@field follow { jumps_per_second: number, resume_on_prompt: boolean }
 ---@field permission { style: "float"|"inline" }
@@ -123,6 +126,13 @@ M.schema = {
     doc = "Milliseconds in which a cancelled turn may end by itself.",
   },
   {
+    key = "timeouts.busy",
+    type = "number",
+    default = 9000,
+    check = between(1, 9000),
+    doc = "Milliseconds that a write waits while you are in the middle of something in its buffer.",
+  },
+  {
     key = "checkpoints.max_files",
     type = "number",
     default = 20000,
@@ -142,6 +152,12 @@ M.schema = {
     default = 256 * 1024 * 1024,
     check = positive_integer,
     doc = "How much a Neovim keeps on disk to undo turns, in bytes.",
+  },
+  {
+    key = "permissions",
+    type = "table",
+    default = {},
+    doc = "What is allowed or denied without asking you.",
   },
   {
     key = "completion.autotrigger",
@@ -424,6 +440,12 @@ function M.read(user)
     end
   end
   config.agents = agents
+  local before = #errors
+  local rules, problems = require("agentchat.permission_rules").read(config.permissions)
+  config.permissions = rules
+  vim.list_extend(errors, problems)
+  -- What is no table at all was left at its default, and may have been what denies something.
+  config.permissions_broken = #errors > before or flat.permissions ~= nil and type(flat.permissions) ~= "table"
   config.layout.prompt_max = math.max(config.layout.prompt_max, config.layout.prompt_min)
   table.sort(errors)
   return config, errors
@@ -493,6 +515,8 @@ function M.for_helper()
     timeouts = config.timeouts,
     checkpoints = config.checkpoints,
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),
+    permissions = config.permissions,
+    permissions_broken = config.permissions_broken,
     max_line_bytes = config.max_line_bytes,
     save_dirty = config.save_dirty,
     tell_rejections = config.changes.tell_rejections,

@@ -10,7 +10,7 @@
 ---@class agentchat.Special
 ---@field doc string
 ---@field parts fun(label: string): agentchat.Part[] empty when there is nothing
----@field describe fun(): string? in a few words; nil when there is nothing
+---@field describe fun(): string? what there is, short; nil when there is nothing
 
 local M = {}
 

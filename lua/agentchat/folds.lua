@@ -339,7 +339,7 @@ end
 
 --- Scrolls windows that follow back as far as their end stays in view: where a long thought was, a closed fold leaves
 --- them half empty.
----@param wins integer[] in which folds were closed
+---@param wins integer[] those where folds were closed
 function M.fill(wins)
   if #wins == 0 or not may_run_normal() then
     return

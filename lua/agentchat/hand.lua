@@ -143,6 +143,13 @@ function M.trail(number, places)
   require("agentchat.follow.trail").receive(number, without_nil(places))
 end
 
+--- The answer to `permissions`.
+---@param number integer
+---@param list agentchat.PermissionList
+function M.permissions_listed(number, list)
+  require("agentchat.permission_list").receive(number, list)
+end
+
 --- The answer to `sessions`.
 ---@param number integer
 ---@param items table[]

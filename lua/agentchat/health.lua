@@ -21,6 +21,13 @@ local function check_config()
   if #errors == 0 then
     health.ok("the configuration is valid")
   end
+  local config = require("agentchat.config").get()
+  if config.permissions_broken then
+    health.warn("while a rule of `permissions` is wrong, nothing is allowed without asking you", "Correct the rule")
+  end
+  for _, doubt in ipairs(require("agentchat.permission_rules").doubts(config.permissions)) do
+    health.warn(doubt, "See :help agentchat-rules")
+  end
 end
 
 local function check_binary()

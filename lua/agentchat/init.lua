@@ -109,8 +109,14 @@ function M.prompt(text_or_blocks, opts)
   require("agentchat.prompt").send(chat, text --[[@as string]])
 end
 
+--- Lines to go along with a prompt, 1-based, inclusive.
+---@class agentchat.Added
+---@field path? string default: the current buffer
+---@field first? integer
+---@field last? integer
+
 --- Adds files or lines to the next prompt; without an argument, the current file.
----@param ... string|{ path?: string, first?: integer, last?: integer } a path, or lines (1-based) of a file or of the current buffer
+---@param ... string|agentchat.Added a path, or lines of a file or of the current buffer
 function M.add(...)
   local added = { ... }
   local buf = vim.api.nvim_get_current_buf()
@@ -126,6 +132,7 @@ function M.add(...)
   local mentions = require("agentchat.mentions")
   local labels = {}
   for i, item in ipairs(added) do
+    ---@type agentchat.Added
     local lines = type(item) == "table" and item or {}
     local path = type(item) == "string" and item or lines.path
     if path then

@@ -8,17 +8,13 @@
 ---@field busy boolean whether we are changing it ourselves
 ---@field wins integer[] the tab page's windows when the pair's width was last the user's choice
 ---@field share number the pair's part of the screen's columns, as configured or as the user made it
----@field before? { wins: integer[], command: string, lines: integer, columns: integer } the others' sizes without it
+---@field before? agentchat.SizesBefore the others' sizes without it
 
 local M = {}
 
 local api = vim.api
 local windows = require("agentchat.windows")
-
---- Narrower than this no window is left beside the chat if it can be avoided, in columns.
-local LEAST_WIDTH = 20
---- Lines of the transcript below which the pair is not opened smaller.
-local LEAST_TRANSCRIPT = 3
+local sizes = require("agentchat.layout_sizes")
 
 ---@type table<integer, agentchat.Layout> by tab page
 local layouts = {}
@@ -40,8 +36,8 @@ local shared_options = {
 --- Runs `change`, which changes the windows for us: `window_guard` stands back meanwhile, and no longer.
 ---@generic T
 ---@param layout agentchat.Layout
----@param change fun(): T
----@return T
+---@param change fun(): T?
+---@return T?
 function M.while_busy(layout, change)
   local was = layout.busy
   layout.busy = true
@@ -64,7 +60,8 @@ end
 ---@param layout agentchat.Layout
 function M.show_bar(layout)
   if require("agentchat.config").get().winbar then
-    set_local(layout.transcript, "winbar", require("agentchat.status").winbar(layout.chat))
+    local columns = api.nvim_win_get_width(layout.transcript)
+    set_local(layout.transcript, "winbar", require("agentchat.status").winbar(layout.chat, columns))
   end
 end
 
@@ -94,12 +91,27 @@ function M.get(tab)
   return layouts[tab]
 end
 
+--- The layout of a tab page that has both windows.
 ---@param tab integer
 ---@return agentchat.Layout?
-local function complete(tab)
+function M.complete(tab)
   local layout = layouts[tab]
   if layout and api.nvim_win_is_valid(layout.transcript) and api.nvim_win_is_valid(layout.prompt) then
     return layout
+  end
+end
+
+--- The tab pages that show a chat.
+---@param chat agentchat.Chat
+---@return fun(): integer, agentchat.Layout
+function M.of_chat(chat)
+  ---@type integer, agentchat.Layout
+  local tab, layout
+  return function()
+    repeat
+      tab, layout = next(layouts, tab)
+    until not tab or (layout.chat == chat and M.complete(tab))
+    return tab, layout
   end
 end
 
@@ -148,86 +160,11 @@ function M.recall_view(layout, kind)
   end
 end
 
---- Whether the prompt is still right below its transcript. The user may have moved it; how high it is then is theirs to
---- say, and making it lower could only make the command line higher.
----@param tab integer
----@param layout agentchat.Layout
----@return boolean stacked
----@return boolean alone whether nothing else is above or below the two
-local function is_stacked(tab, layout)
-  local function column(node)
-    for i, child in ipairs(node[2]) do
-      if child[1] ~= "leaf" then
-        local found = column(child)
-        if found then
-          return found
-        end
-      elseif node[1] == "col" and child[2] == layout.prompt and i > 1 and node[2][i - 1][2] == layout.transcript then
-        return node[2]
-      end
-    end
-  end
-  local all = vim.fn.winlayout(api.nvim_tabpage_get_number(tab))
-  local found = all[1] ~= "leaf" and column(all) or nil
-  return found ~= nil, found ~= nil and #found == 2
-end
-
---- Sets the prompt's height to what its text takes, within the configured bounds.
----@param chat agentchat.Chat
-function M.fit_prompt(chat)
-  for tab, layout in pairs(layouts) do
-    if layout.chat == chat and complete(tab) and not layout.busy and is_stacked(tab, layout) then
-      local bounds = require("agentchat.config").get().layout
-      local room = api.nvim_win_get_height(layout.transcript) + api.nvim_win_get_height(layout.prompt)
-      local most = math.max(1, math.min(bounds.prompt_max, room - LEAST_TRANSCRIPT))
-      local wanted = api.nvim_win_text_height(layout.prompt, {}).all
-      local height = math.min(math.max(wanted, bounds.prompt_min), most)
-      if height ~= api.nvim_win_get_height(layout.prompt) then
-        windows.keeping_views(tab, function()
-          set_local(layout.transcript, "winfixheight", false)
-          api.nvim_win_set_height(layout.prompt, height)
-          set_local(layout.transcript, "winfixheight", layout.below)
-        end)
-      end
-    end
-  end
-end
-
---- Windows of the current tab page have other sizes: notes the width that the user gave the chat. When rather windows
---- came or went, the chat gets back what it had: 'winfixwidth' makes it grow with a window that is split off from it.
----@param layout agentchat.Layout
-function M.resized(layout)
-  local tab = api.nvim_get_current_tabpage()
-  local _, alone = is_stacked(tab, layout)
-  if not alone then
-    layout.wins = {}
-    return
-  end
-  local wins = windows.fixed(tab)
-  if vim.deep_equal(wins, layout.wins) then
-    layout.share = api.nvim_win_get_width(layout.transcript) / vim.o.columns
-  elseif #wins > 2 then
-    layout.wins = wins
-    M.fit_width(tab)
-  end
-end
-
---- Gives the chat the same part of a screen that has another size now.
----@param tab integer
-function M.fit_width(tab)
-  local layout = complete(tab)
-  if layout and not layout.below then
-    api.nvim_win_set_width(layout.transcript, math.max(1, math.floor(vim.o.columns * layout.share + 0.5)))
-  end
-end
-
 --- Shows the chat's status in the bar of its transcript window.
 ---@param chat agentchat.Chat
 function M.refresh_bar(chat)
-  for tab, layout in pairs(layouts) do
-    if layout.chat == chat and complete(tab) then
-      M.show_bar(layout)
-    end
+  for _, layout in M.of_chat(chat) do
+    M.show_bar(layout)
   end
 end
 
@@ -240,26 +177,30 @@ local function open_pair(chat)
   local transcript = require("agentchat.transcript").ensure(chat)
   local prompt = require("agentchat.prompt").ensure(chat)
   local tab = api.nvim_get_current_tabpage()
-  local before = windows.sizes(tab)
-  local widths = {}
-  for _, win in ipairs(before.wins) do
-    widths[win] = api.nvim_win_get_width(win)
-  end
+  local before = sizes.before(tab)
   ---@type agentchat.Layout
-  local layout =
-    { chat = chat, transcript = 0, prompt = 0, below = below, busy = false, wins = {}, share = 0, before = before }
+  local layout = {
+    chat = chat,
+    transcript = 0,
+    prompt = 0,
+    below = below,
+    busy = false,
+    wins = {},
+    share = 0,
+    before = before,
+  }
   windows.keeping_views(tab, function()
     if below then
-      local height = math.max(math.floor(vim.o.lines * bounds.width), bounds.prompt_min + LEAST_TRANSCRIPT + 2)
+      local height = math.max(math.floor(vim.o.lines * bounds.width), bounds.prompt_min + sizes.LEAST_TRANSCRIPT + 2)
       layout.transcript = api.nvim_open_win(transcript, false, { split = "below", win = -1, height = height })
+      api.nvim_win_set_height(layout.transcript, height)
     else
       local width = math.floor(vim.o.columns * bounds.width)
       layout.transcript = api.nvim_open_win(transcript, false, { split = "right", win = -1, width = width })
       -- 'equalalways' gives all windows the same width, this one too.
       api.nvim_win_set_width(layout.transcript, width)
-      windows.share_width(widths, vim.o.columns - width - 1, LEAST_WIDTH)
-      api.nvim_win_set_width(layout.transcript, width)
     end
+    sizes.opened(tab, layout, before)
     local opened, reason = pcall(windows.keeping_sizes, tab, function()
       layout.prompt =
         api.nvim_open_win(prompt, false, { split = "below", win = layout.transcript, height = bounds.prompt_min })
@@ -269,8 +210,8 @@ local function open_pair(chat)
       error(reason, 0)
     end
   end)
-  layout.wins = windows.fixed(tab)
-  layout.share = api.nvim_win_get_width(layout.transcript) / vim.o.columns
+  sizes.note_share(tab, layout)
+  sizes.settled(tab, before)
   layouts[tab] = layout
   return layout
 end
@@ -296,7 +237,7 @@ local function finish_opening(layout)
     M.recall_view(layout, "transcript")
     M.recall_view(layout, "prompt")
   end)
-  M.fit_prompt(layout.chat)
+  sizes.fit_prompt(layout.chat)
   require("agentchat.spinner").update()
 end
 
@@ -312,7 +253,7 @@ function M.show(chat, enter)
   require("agentchat.window_guard").watch()
   require("agentchat.chats").assign(chat)
   local tab = api.nvim_get_current_tabpage()
-  local layout = complete(tab)
+  local layout = M.complete(tab)
   if not layout then
     M.close(tab)
     local ok, result = pcall(open_pair, chat)
@@ -340,64 +281,17 @@ end
 ---@param tab? integer
 ---@return boolean
 function M.is_open(tab)
-  return complete(tab or api.nvim_get_current_tabpage()) ~= nil
+  return M.complete(tab or api.nvim_get_current_tabpage()) ~= nil
 end
 
 --- Where the prompt is: something in the bottom right corner should leave it free.
 ---@return integer? row its first screen line, 0-based; nil when the chat is not shown
 ---@return integer? width in columns
 function M.prompt_area()
-  local layout = complete(api.nvim_get_current_tabpage())
+  local layout = M.complete(api.nvim_get_current_tabpage())
   if layout then
     return api.nvim_win_get_position(layout.prompt)[1], api.nvim_win_get_width(layout.prompt)
   end
-end
-
---- A window for files when there are only the chat's: beside them, with the last file or an empty buffer.
----@param layout agentchat.Layout
----@param buf? integer
----@return integer win
-function M.open_normal(layout, buf)
-  if not buf then
-    local listed = vim.tbl_filter(function(info)
-      return vim.bo[info.bufnr].buftype == ""
-    end, vim.fn.getbufinfo({ buflisted = 1 }))
-    table.sort(listed, function(a, b)
-      return a.lastused > b.lastused
-    end)
-    buf = listed[1] and listed[1].bufnr or api.nvim_create_buf(true, false)
-  end
-  local width, height = api.nvim_win_get_width(layout.transcript), nil
-  local win = api.nvim_open_win(buf, false, { split = layout.below and "above" or "left", win = -1 })
-  if not layout.below then
-    width = math.min(width, math.floor(vim.o.columns * require("agentchat.config").get().layout.width))
-    api.nvim_win_set_width(layout.transcript, width)
-  else
-    height = math.floor(vim.o.lines * require("agentchat.config").get().layout.width)
-    api.nvim_win_set_height(win, vim.o.lines - height - 2)
-  end
-  return win
-end
-
---- A window for files in the current tab page, beside the chat's; opened when there is none.
----@return integer win
-function M.code_window()
-  local tab = api.nvim_get_current_tabpage()
-  local layout = complete(tab)
-  local except = { [api.nvim_get_current_win()] = true }
-  if layout then
-    except[layout.transcript], except[layout.prompt] = true, true
-  end
-  local win = windows.normal(tab, except)
-  if win then
-    return win
-  end
-  return windows.keeping_views(tab, function()
-    if layout then
-      return M.open_normal(layout)
-    end
-    return api.nvim_open_win(api.nvim_create_buf(true, false), false, { split = "above", win = 0 })
-  end)
 end
 
 --- The chats that some tab page shows.
@@ -405,7 +299,7 @@ end
 function M.shown_chats()
   local chats = {}
   for tab, layout in pairs(layouts) do
-    if api.nvim_tabpage_is_valid(tab) and complete(tab) then
+    if api.nvim_tabpage_is_valid(tab) and M.complete(tab) then
       chats[#chats + 1] = layout.chat
     end
   end
@@ -441,14 +335,15 @@ local function close_pair(tab, layout)
   end, windows.fixed(tab))
   if #others == 0 then
     layout.transcript = api.nvim_win_is_valid(layout.transcript) and layout.transcript or layout.prompt
-    api.nvim_set_current_win(M.open_normal(layout))
+    api.nvim_set_current_win(require("agentchat.code_window").open(layout))
   end
+  local at_close = require("agentchat.window_sizes").take(others)
   windows.keeping_sizes(tab, function()
     M.close_window(layout.prompt)
     M.close_window(layout.transcript)
   end)
-  if layout.before and tab == api.nvim_get_current_tabpage() then
-    windows.restore_sizes(tab, layout.before)
+  if layout.before and #others > 0 and tab == api.nvim_get_current_tabpage() then
+    sizes.closed(tab, layout.before, at_close)
   end
 end
 
@@ -474,6 +369,7 @@ function M.close(tab)
   end)
   layouts[tab] = nil
 end
+
 --- Puts both windows back after one of them went.
 ---@param tab integer
 function M.rebuild(tab)
@@ -514,8 +410,8 @@ end
 ---@param old integer
 ---@param chat agentchat.Chat
 function M.replace_buffer(old, chat)
-  for tab, layout in pairs(layouts) do
-    if layout.chat == chat and complete(tab) and api.nvim_win_get_buf(layout.transcript) == old then
+  for _, layout in M.of_chat(chat) do
+    if api.nvim_win_get_buf(layout.transcript) == old then
       M.while_busy(layout, function()
         windows.put(layout.transcript, chat.transcript)
         M.dress(layout, "transcript")
@@ -531,15 +427,16 @@ end
 ---@param prompt integer window
 function M.adopt(tab, chat, transcript, prompt)
   require("agentchat.window_guard").watch()
-  if complete(tab) then
+  if M.complete(tab) then
     return
   end
   local below = api.nvim_win_get_width(transcript) >= vim.o.columns
-  local share = api.nvim_win_get_width(transcript) / vim.o.columns
-  local wins = windows.fixed(tab)
-  layouts[tab] =
-    { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = false, wins = wins, share = share }
-  finish_opening(layouts[tab])
+  ---@type agentchat.Layout
+  local layout =
+    { chat = chat, transcript = transcript, prompt = prompt, below = below, busy = false, wins = {}, share = 0 }
+  sizes.note_share(tab, layout)
+  layouts[tab] = layout
+  finish_opening(layout)
 end
 
 return M

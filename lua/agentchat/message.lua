@@ -13,20 +13,8 @@ M.history = {}
 
 local HISTORY_LIMIT = 50
 
---- The beginning of a line, as much as has room.
----@param line string
----@param room integer columns
----@return string
-function M.cut(line, room)
-  if vim.fn.strdisplaywidth(line) <= room then
-    return line
-  end
-  local kept = vim.fn.strcharpart(line, 0, room - 1)
-  while vim.fn.strdisplaywidth(kept) > room - 1 do
-    kept = vim.fn.strcharpart(kept, 0, vim.fn.strchars(kept) - 1)
-  end
-  return kept .. "…"
-end
+local columns = require("agentchat.columns")
+local cut, width = columns.cut, columns.width
 
 --- Columns that what happened and what to do keep at least when there is no room for both.
 local LEAST = 30
@@ -34,16 +22,16 @@ local LEAST = 30
 --- One line that fits. The sentences are "what happened; what to do": of a long one the end of the first part goes, not
 --- all of the second.
 ---@param text string
+---@param room integer columns
 ---@return string
-local function fit(text)
+local function fit(text, room)
   local line = text:gsub("%s*\n%s*", " ")
-  local room = vim.v.echospace
   local happened, advice = line:match("^(.-); (.*)$")
-  if not happened or vim.fn.strdisplaywidth(happened) + LEAST <= room then
-    return M.cut(line, room)
+  if not happened or width(happened) + LEAST <= room then
+    return cut(line, room)
   end
-  local left = math.max(LEAST, room - vim.fn.strdisplaywidth(advice) - 2)
-  return M.cut(M.cut(happened, left) .. "; " .. advice, room)
+  local left = math.max(LEAST, room - width(advice) - 2)
+  return cut(cut(happened, left) .. "; " .. advice, room)
 end
 
 --- Whether `vim.notify` is Neovim's own, which writes to the message area.
@@ -53,18 +41,24 @@ local function is_default_notify()
   return vim.startswith(source, "@vim/_") or source == "?" or source == "=?"
 end
 
-local shown_now = false
-
---- A second message before the screen was drawn again would bring up the hit-enter prompt.
+--- A message while another one is still shown, ours or anybody's, would bring up the hit-enter prompt.
 local function make_room()
-  if shown_now then
-    pcall(vim.cmd, "redraw")
-    return
+  pcall(vim.cmd, "redraw")
+end
+
+---@param text string
+---@param highlight? string
+local function put(text, highlight)
+  if vim.o.cmdheight == 0 then
+    local float = require("agentchat.message_float")
+    -- While Neovim forbids windows (textlock), there is no other way than the one below.
+    if pcall(float.show, fit(text, float.room()), highlight or "MsgArea") then
+      return
+    end
   end
-  shown_now = true
-  vim.schedule(function()
-    shown_now = false
-  end)
+  make_room()
+  -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
+  vim.api.nvim_echo({ { fit(text, vim.v.echospace), highlight } }, true, {})
 end
 
 --- Shows one message.
@@ -76,15 +70,14 @@ function M.show(level, text)
   if #M.history > HISTORY_LIMIT then
     table.remove(M.history, 1)
   end
-  make_room()
   if is_default_notify() then
-    -- Not through `vim.notify`: its errors are exceptions for whoever runs a command of ours.
-    vim.api.nvim_echo({ { fit(text), highlights[level] } }, true, {})
+    put(text, highlights[level])
     return
   end
+  make_room()
   local ok, reason = pcall(vim.notify, text, levels[level] or levels.info, { title = "agentchat" })
   if not ok then
-    vim.api.nvim_echo({ { fit(("%s (vim.notify failed: %s)"):format(text, reason)), "ErrorMsg" } }, true, {})
+    put(("%s (vim.notify failed: %s)"):format(text, reason), "ErrorMsg")
   end
 end
 

@@ -116,7 +116,7 @@ local function footer(width)
     return card_of.how(current.request, room)
   end
   if current.prompt then
-    return require("agentchat.message").cut(current.prompt, room)
+    return require("agentchat.columns").cut(current.prompt, room)
   end
   return require("agentchat.permission_options").summary(current.request.options or {}, room)
 end

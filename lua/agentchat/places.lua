@@ -156,7 +156,7 @@ end
 --- Shows a place in a window for files, and goes there.
 ---@param place agentchat.Place
 local function open(place)
-  local win = require("agentchat.layout").code_window()
+  local win = require("agentchat.code_window").get()
   api.nvim_set_current_win(win)
   local buf = vim.fn.bufadd(place.path)
   if api.nvim_win_get_buf(win) ~= buf then

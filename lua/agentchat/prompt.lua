@@ -38,7 +38,7 @@ local function refresh(chat)
     local hint = require("agentchat.prompt_hint")
     hint.placeholder(chat, buf)
     hint.along(chat)
-    require("agentchat.layout").fit_prompt(chat)
+    require("agentchat.layout_sizes").fit_prompt(chat)
     require("agentchat.draft").save_later(chat)
   end
 end

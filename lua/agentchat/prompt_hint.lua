@@ -210,7 +210,7 @@ local function show(chat)
   end
   if #lines ~= chat.lines_along then
     chat.lines_along = #lines
-    require("agentchat.layout").fit_prompt(chat)
+    require("agentchat.layout_sizes").fit_prompt(chat)
   end
 end
 

@@ -5,6 +5,7 @@ local M = {}
 --- Between two pictures, in milliseconds.
 local INTERVAL = 250
 
+---@type string[]
 local pictures = { "⠋", "⠙", "⠸", "⠴", "⠦", "⠇" }
 local at = 1
 ---@type uv.uv_timer_t?

@@ -22,6 +22,13 @@
 
 local M = {}
 
+local SEPARATOR = " · "
+--- Columns that are left of an agent's name at least, and of the subject if it is shown at all.
+local LEAST, LEAST_SUBJECT = 4, 16
+
+local columns = require("agentchat.columns")
+local cut, width = columns.cut, columns.width
+
 ---@return agentchat.Status
 function M.get()
   local chat = require("agentchat.chats").current()
@@ -43,9 +50,16 @@ function M.get()
   return status
 end
 
+--- What an agent says of itself, as one line.
+---@param text string
+local function clean(text)
+  return (text:gsub("%c", " "))
+end
+
+--- For an option like 'winbar', in which `%` begins an item.
 ---@param text string
 local function escape(text)
-  return (text:gsub("%c", " "):gsub("%%", "%%%%"))
+  return (text:gsub("%%", "%%%%"))
 end
 
 ---@param count number
@@ -59,18 +73,18 @@ local function short(count)
   return count >= 1e3 and ("%.1fk"):format(count / 1e3) or tostring(count)
 end
 
---- Who, and what it is doing.
+--- Who, and what it is doing; the most important first.
 ---@param chat agentchat.Chat
 ---@return string[]
 local function doing(chat)
   local status = chat.status
   local state = status.phase and ("%s (%s)"):format(status.state, status.phase) or status.state
-  local parts = { escape(status.agent or "agent"), state }
-  if #chat.waiting > 0 then
-    parts[#parts + 1] = ("%d queued"):format(#chat.waiting)
-  end
+  local parts = { clean(status.agent or "agent"), state }
   if status.permissions > 0 then
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
+  end
+  if #chat.waiting > 0 then
+    parts[#parts + 1] = ("%d queued"):format(#chat.waiting)
   end
   if status.follow ~= "off" then
     parts[#parts + 1] = status.follow == "on" and "followed" or "follow paused"
@@ -88,7 +102,7 @@ local function means(status)
   local parts = {}
   for _, name in ipairs({ status.mode or "", status.model or "" }) do
     if name ~= "" then
-      parts[#parts + 1] = escape(name)
+      parts[#parts + 1] = clean(name)
     end
   end
   local usage = status.usage
@@ -98,7 +112,7 @@ local function means(status)
     parts[#parts + 1] = short(usage.used)
   end
   if type(usage.cost) == "table" and type(usage.cost.amount) == "number" then
-    parts[#parts + 1] = ("%.2f %s"):format(usage.cost.amount, escape(tostring(usage.cost.currency or "")))
+    parts[#parts + 1] = ("%.2f %s"):format(usage.cost.amount, clean(tostring(usage.cost.currency or "")))
   end
   return parts
 end
@@ -109,9 +123,9 @@ end
 local function subject(status)
   local plan = status.plan
   if plan and plan.total > 0 and (plan.done < plan.total or status.state == "running") then
-    return ("▸ %d/%d %s"):format(plan.done, plan.total, escape(plan.step or ""))
+    return ("▸ %d/%d %s"):format(plan.done, plan.total, clean(plan.step or ""))
   end
-  return status.title and status.title ~= "" and escape(status.title) or nil
+  return status.title and status.title ~= "" and clean(status.title) or nil
 end
 
 --- One line for a status line; empty when no chat was opened.
@@ -124,26 +138,62 @@ function M.statusline()
   local parts = doing(chat)
   parts[#parts + 1] = subject(chat.status)
   vim.list_extend(parts, means(chat.status))
-  return table.concat(parts, " · ")
+  return escape(table.concat(parts, SEPARATOR))
 end
 
---- The text in the transcript window's bar.
+--- Who, what it is doing, and of the rest what there is room for.
 ---@param chat agentchat.Chat
+---@param room integer columns
 ---@return string
-function M.winbar(chat)
+local function fitting(chat, room)
+  local parts = doing(chat)
+  local state = parts[2]
+  local for_name = room - width(SEPARATOR) - width(state)
+  if for_name < LEAST then
+    -- Without what exactly it waits for.
+    state = chat.status.state
+    for_name = room - width(SEPARATOR) - width(state)
+  end
+  if for_name < LEAST then
+    return cut(state, room)
+  end
+  local line = cut(parts[1], for_name) .. SEPARATOR .. state
+  for i = 3, #parts do
+    if width(line) + width(SEPARATOR) + width(parts[i]) <= room then
+      line = line .. SEPARATOR .. parts[i]
+    end
+  end
+  return line
+end
+
+--- The text in the transcript window's bar: nothing of it is cut by Neovim, which would cut at the wrong place.
+---@param chat agentchat.Chat
+---@param window_width integer
+---@return string
+function M.winbar(chat, window_width)
   local spinner = require("agentchat.spinner")
   local sign = spinner.runs(chat) and spinner.picture() .. " " or ""
+  local room = window_width - width(sign) - 2
+  local left = fitting(chat, room)
+  room = room - width(left)
   local middle = subject(chat.status)
-  return table.concat({
-    "%#AgentChatBar# ",
-    sign,
-    table.concat(doing(chat), " · "),
-    "%<",
-    middle and " · " .. middle or "",
-    "%= ",
-    table.concat(means(chat.status), " · "),
-    " %*",
-  })
+  local for_middle = middle and width(SEPARATOR) + math.min(width(middle), LEAST_SUBJECT) or 0
+  if for_middle > room then
+    middle, for_middle = nil, 0
+  end
+  local right = ""
+  for _, part in ipairs(means(chat.status)) do
+    local longer = right == "" and part or right .. SEPARATOR .. part
+    -- A space is between the two sides.
+    if for_middle + width(longer) + 1 <= room then
+      right = longer
+    end
+  end
+  room = room - (right == "" and 0 or width(right) + 1)
+  if middle then
+    left = left .. SEPARATOR .. cut(middle, room - width(SEPARATOR))
+  end
+  return table.concat({ "%#AgentChatBar# ", sign, escape(left), "%=", escape(right), " %*" })
 end
 
 --- What the transcript shows while the agent has said nothing, or after a failure.

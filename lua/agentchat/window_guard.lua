@@ -5,6 +5,7 @@ local M = {}
 local api = vim.api
 local windows = require("agentchat.windows")
 local layouts = require("agentchat.layout")
+local sizes = require("agentchat.layout_sizes")
 
 --- Shows a buffer in a normal window, which is opened if there is none that may show another buffer.
 ---@param tab integer
@@ -17,7 +18,7 @@ local function show_beside(tab, layout, buf)
     return win
   end
   return windows.keeping_views(tab, function()
-    return layouts.open_normal(layout, buf)
+    return require("agentchat.code_window").open(layout, buf)
   end)
 end
 
@@ -171,10 +172,13 @@ function M.watch()
   api.nvim_create_autocmd("WinResized", {
     group = group,
     callback = function()
-      local layout = layouts.get(api.nvim_get_current_tabpage())
+      local layout = layouts.complete(api.nvim_get_current_tabpage())
+      if layout then
+        layouts.show_bar(layout)
+      end
       if layout and not layout.busy then
-        layouts.resized(layout)
-        layouts.fit_prompt(layout.chat)
+        sizes.resized(layout)
+        sizes.fit_prompt(layout.chat)
       end
     end,
   })
@@ -184,7 +188,7 @@ function M.watch()
       local tab = api.nvim_get_current_tabpage()
       if columns[tab] ~= vim.o.columns then
         columns[tab] = vim.o.columns
-        layouts.fit_width(tab)
+        sizes.fit_width(tab)
       end
     end,
   })

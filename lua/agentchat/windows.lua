@@ -84,9 +84,15 @@ function M.keeping_sizes(tab, close)
   end
 end
 
+---@class agentchat.ScreenSizes
+---@field wins integer[]
+---@field command string of |winrestcmd()|
+---@field lines integer
+---@field columns integer
+
 --- Sizes to come back to, as long as there are the same windows in the same screen.
 ---@param tab integer
----@return { wins: integer[], command: string, lines: integer, columns: integer }
+---@return agentchat.ScreenSizes
 function M.sizes(tab)
   return {
     wins = M.fixed(tab),
@@ -98,33 +104,16 @@ end
 
 --- Puts sizes back that `sizes` took.
 ---@param tab integer the current tab page
----@param sizes { wins: integer[], command: string, lines: integer, columns: integer }
+---@param sizes agentchat.ScreenSizes
+---@return boolean done
 function M.restore_sizes(tab, sizes)
-  if sizes.lines == vim.o.lines and sizes.columns == vim.o.columns and vim.deep_equal(sizes.wins, M.fixed(tab)) then
+  local same = sizes.lines == vim.o.lines
+    and sizes.columns == vim.o.columns
+    and vim.deep_equal(sizes.wins, M.fixed(tab))
+  if same then
     vim.cmd("noautocmd " .. sizes.command)
   end
-end
-
---- Gives every window its share again when a split left one of them with next to no width.
----@param widths table<integer, integer> of the windows before the split
----@param columns integer what the split left for them
----@param least integer columns below which a window is squeezed
-function M.share_width(widths, columns, least)
-  local squeezed = false
-  local order = vim.tbl_keys(widths)
-  for _, win in ipairs(order) do
-    local now = api.nvim_win_get_width(win)
-    squeezed = squeezed or (now < least and now < widths[win])
-  end
-  if not squeezed then
-    return
-  end
-  table.sort(order, function(a, b)
-    return api.nvim_win_get_position(a)[2] < api.nvim_win_get_position(b)[2]
-  end)
-  for _, win in ipairs(order) do
-    api.nvim_win_set_width(win, math.max(1, math.floor(widths[win] * columns / vim.o.columns)))
-  end
+  return same
 end
 
 --- A window in which a file may be shown: the last one the user was in, else any.

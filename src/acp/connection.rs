@@ -309,13 +309,22 @@ fn decode(protocol: &mut Protocol, line: &Line<'_>, max_line: usize, batch: &mut
         Line::Whole(line) => match protocol.line(line) {
             Incoming::Chunk(chunk) => batch.chunk(chunk),
             Incoming::Message(message) => batch.push(message),
-            Incoming::Noise(kind) => {
-                if !line.trim_ascii().is_empty() {
-                    let text = String::from_utf8_lossy(&line[..line.len().min(STDERR_LINE)]);
-                    tracing::info!(%text, kind, "a line was skipped");
+            Incoming::Array(messages) => {
+                skipped(line, "an array of messages");
+                for message in messages {
+                    batch.push(message);
                 }
             }
+            Incoming::Noise(kind) => skipped(line, kind),
         },
+    }
+}
+
+/// Notes a line that is none of the protocol's.
+fn skipped(line: &[u8], kind: &str) {
+    if !line.trim_ascii().is_empty() {
+        let text = String::from_utf8_lossy(&line[..line.len().min(STDERR_LINE)]);
+        tracing::info!(%text, kind, "a line was skipped");
     }
 }
 

@@ -81,14 +81,28 @@ fn trim(text: &str) -> &str {
 /// one that is followed by an escape sequence.
 pub fn parse(text: &str) -> Option<Envelope<'_>> {
     let start = beginning(text)?;
-    let Wire { id, method, params, result, error } = wire(&text[start..]).or_else(|| {
+    let wire = wire(&text[start..]).or_else(|| {
         // Within a string the quotes would be escaped: this is the beginning of an object.
         let last = text.rfind("{\"jsonrpc\"").filter(|&last| last > start)?;
         wire(&text[last..])
     })?;
+    Some(envelope(wire))
+}
+
+/// The messages in a line that is an array of them, or `None` if it is none. What is no message in it is left out.
+pub fn parse_array(text: &str) -> Option<Vec<Envelope<'_>>> {
+    if !text.starts_with('[') {
+        return None;
+    }
+    let values: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    Some(values.into_iter().filter_map(|value| wire(value.get()).map(envelope)).collect())
+}
+
+fn envelope(wire: Wire<'_>) -> Envelope<'_> {
+    let Wire { id, method, params, result, error } = wire;
     // An explicit `"error": null` beside a result, as some libraries write it, is no error.
     let error = error.filter(|error| error.get() != "null");
-    Some(match (id, method) {
+    match (id, method) {
         (Some(id), Some(method)) => Envelope::Request { id, method, params },
         (None, Some(method)) => Envelope::Notification { method, params },
         (Some(id), None) => match (error, result) {
@@ -99,7 +113,7 @@ pub fn parse(text: &str) -> Option<Envelope<'_>> {
             (None, None) => Envelope::Neither,
         },
         (None, None) => Envelope::Neither,
-    })
+    }
 }
 
 /// Where the object of a message begins: anything before it is noise.

@@ -48,6 +48,8 @@ pub enum Incoming<'a> {
     Chunk(Chunk<'a>),
     /// Something for the core.
     Message(AgentMessage),
+    /// An array of messages: what of it somebody waits for, which may be nothing.
+    Array(Vec<AgentMessage>),
     /// Not a message of the protocol: log text, a banner, an answer that nobody waits for. For the log.
     Noise(&'static str),
 }
@@ -89,6 +91,9 @@ impl Protocol {
             return Incoming::Chunk(chunk);
         }
         let text = envelope::text_of(line);
+        if let Some(messages) = envelope::parse_array(&text) {
+            return Incoming::Array(self.array(messages));
+        }
         match envelope::parse(&text) {
             None => Incoming::Noise("not JSON-RPC"),
             Some(Envelope::Neither) => Incoming::Noise("neither request nor answer"),
@@ -102,6 +107,27 @@ impl Protocol {
             }),
             Some(Envelope::Response { id, result }) => self.response(id, result),
         }
+    }
+
+    /// What is in an array of messages. ACP has none: its requests are refused, each by its id, so that no agent waits for
+    /// ever; answers to us are taken for what they are. The rest is skipped.
+    fn array(&mut self, messages: Vec<Envelope<'_>>) -> Vec<AgentMessage> {
+        let mut found = Vec::new();
+        for message in messages {
+            match message {
+                Envelope::Request { id, method, .. } if !self.is_echo(id.get(), &method) => {
+                    let token = ReplyToken::new(self.conn, id.get());
+                    found.push(AgentMessage::Request { token, request: AgentRequest::Batched });
+                }
+                Envelope::Response { id, result } => {
+                    if let Incoming::Message(message) = self.response(id, result) {
+                        found.push(message);
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// A terminal between the agent and us, or a prompt that reads a line, gives back what we sent. An answer to it would
@@ -196,6 +222,32 @@ mod tests {
         assert!(matches!(request, Incoming::Message(AgentMessage::Request { .. })));
         let answer = protocol.line(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#);
         assert!(matches!(answer, Incoming::Message(AgentMessage::Response { call: CallId(1), result: Ok(_) })));
+    }
+
+    #[test]
+    fn whoever_waits_for_something_in_an_array_hears_of_it() {
+        let mut protocol = Protocol::new(ConnId(1));
+        let echo = protocol.call(CallId(1), &AgentCall::Initialize);
+        let mut array = |line: &str| match protocol.line(line.as_bytes()) {
+            Incoming::Array(messages) => messages,
+            other => panic!("{other:?}"),
+        };
+        let echo = String::from_utf8(echo).unwrap();
+        let messages = array(&format!(
+            r#"[{{"id":"a","method":"fs/read_text_file"}}, 7, {{"method":"session/update"}}, {echo}, {{"id":null,"method":"x"}},
+                {{"id":1,"result":{{"protocolVersion":1}}}}, {{"id":9,"result":null}}]"#,
+        ));
+        let ids: Vec<_> = messages
+            .iter()
+            .map(|message| match message {
+                AgentMessage::Request { token, request: AgentRequest::Batched } => token.raw_id().to_owned(),
+                AgentMessage::Response { call: CallId(1), result: Ok(_) } => "the answer".into(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(ids, ["\"a\"", "null", "the answer"]);
+        assert!(array("[]").is_empty());
+        assert!(matches!(protocol.line(b"[info] {\"id\":1}"), Incoming::Noise(_)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::core::tool_call::{Location, TerminalReport, TerminalTail, ToolCallPat
 pub(super) fn patch(value: &Value) -> Option<ToolCallPatch> {
     Some(ToolCallPatch {
         id: text(value, "toolCallId")?,
+        name: name(value),
         title: text(value, "title"),
         kind: text(value, "kind"),
         status: text(value, "status").map(status),
@@ -23,6 +24,11 @@ pub(super) fn patch(value: &Value) -> Option<ToolCallPatch> {
         raw_output: raw(value, "rawOutput"),
         terminals: terminals(value),
     })
+}
+
+/// The tool's name: the protocol has no field for it, but agents tell it all the same.
+fn name(value: &Value) -> Option<String> {
+    text(value, "name").or_else(|| text(value.get("_meta")?.get("claudeCode")?, "toolName"))
 }
 
 /// The agent's options, in its order. One without an id could not be answered and is left out.

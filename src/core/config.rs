@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::permission::judge::Rules;
+
 /// How one agent is started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentSpec {
@@ -27,6 +29,8 @@ pub struct Config {
     pub follow_interval: u64,
     /// Whether the agent hears with the next prompt what the user rejected.
     pub tell_rejections: bool,
+    /// What is allowed and denied without the user.
+    pub rules: Rules,
 }
 
 /// Times in milliseconds.

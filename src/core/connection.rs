@@ -77,6 +77,7 @@ impl State {
                     self.withdraw_permission(request);
                     let error = RpcError::new(RpcError::CANCELLED, "Cancelled on request");
                     self.reply(request, Reply::Error(error));
+                    self.start_file_work();
                 }
             }
             AgentMessage::Unusable(problem) => {
@@ -101,6 +102,10 @@ impl State {
             }
             (AgentRequest::TooLong { limit }, _) => {
                 let problem = format!("The message is longer than {limit} bytes, the most that is read");
+                self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
+            }
+            (AgentRequest::Batched, _) => {
+                let problem = "Arrays of messages are no part of ACP: send each message as a line of its own";
                 self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
             }
             (AgentRequest::Permission { .. }, None) => self.reply(id, Reply::Cancelled),
@@ -237,6 +242,7 @@ impl State {
         self.release_terminals(|_, of| of == conn);
         for request in self.open.drop_connection(conn) {
             self.forget_file_work(request);
+            self.terminal_work.remove(&request);
             self.withdraw_permission(request);
         }
         let agent = connection.agent;

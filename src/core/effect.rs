@@ -10,6 +10,9 @@ use super::follow::{Visit, Whereabouts};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use super::message::{AgentCall, AgentCommand, AgentNotice, Reply, TerminalExit, TerminalWanted};
 use super::permission::PermissionView;
+use super::permission::judge::NewAnswer;
+use super::permission::rule::Action;
+use super::permission::weigh::WeighJob;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
 use super::status::Status;
@@ -36,6 +39,10 @@ pub enum Effect {
     Notify(ConnId, AgentNotice),
     /// Answer a request.
     Reply(ReplyToken, Reply),
+    /// Resolve paths and look up earlier answers; `Event::Weighed` follows.
+    Weigh(WeighJob),
+    /// Keep an answer with "always".
+    Remember(NewAnswer),
     /// Read a file; `Event::FileDone` follows.
     ReadFile(FileJob, ReadRange),
     /// Write a file; `Event::FileDone` follows.
@@ -147,11 +154,8 @@ pub struct FileJob {
     pub request: OpenId,
     /// For which session.
     pub session: (ConnId, SessionId),
-    /// Absolute path as the agent sent it; or the one that the user allowed, which has no links in it.
+    /// Absolute path without links, which is what was allowed; should it lead elsewhere by now, nothing is done.
     pub path: PathBuf,
-    /// The directory that the path must lie in once links are resolved. `None` if the user allowed `path`, which must then
-    /// not lead anywhere else.
-    pub confined_to: Option<PathBuf>,
 }
 
 /// A terminal that an agent runs itself, and reports on.
@@ -301,6 +305,21 @@ pub enum UserEvent {
     Permission(ChatId, OpenId),
     /// A permission request is closed; the option's id unless it was cancelled.
     PermissionResolved(ChatId, OpenId, Option<String>),
+    /// A permission request was answered by a rule.
+    PermissionDecided {
+        /// The chat that it belongs to.
+        chat: ChatId,
+        /// Which request.
+        request: OpenId,
+        /// The option that was chosen, if the agent gave some.
+        option: Option<String>,
+        /// What was decided.
+        action: Action,
+        /// What it was about.
+        title: String,
+        /// The rule in one line.
+        rule: String,
+    },
     /// A file was written for the agent.
     FileChanged(ChatId, PathBuf),
     /// Something failed.

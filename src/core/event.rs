@@ -6,6 +6,7 @@ use super::attribution::DiskChange;
 use super::follow::{Look, Visit};
 use super::ids::{ChatId, ConnId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use super::message::{AgentMessage, TerminalExit, TerminalWanted};
+use super::permission::weigh::Weighed;
 use super::prompt::{Found, PromptPart};
 use super::rejections::Rejection;
 use super::tool_call::TerminalTail;
@@ -22,6 +23,8 @@ pub enum Event {
     Spawned(ConnId),
     /// An agent's process could not be started, or has ended; nothing follows of this connection.
     Gone(ConnId, Departure),
+    /// What a request is about was found out.
+    Weighed(OpenId, Weighed),
     /// A file operation that an effect asked for is done.
     FileDone(OpenId, FileOutcome),
     /// A command that an effect asked for runs in its terminal, or could not be started and why.
@@ -220,8 +223,6 @@ pub enum FileOutcome {
     Written,
     /// The file does not exist.
     Missing(String),
-    /// The path, with links resolved, lies outside of the session's directory; nothing was done.
-    Outside(PathBuf),
     /// Nothing was done, and why, in words for the agent.
     Refused(String),
     /// It failed.
@@ -237,6 +238,8 @@ pub enum TimerKey {
     NewSession(ChatId),
     /// The cancelled turn of this chat is due to end.
     CancelGrace(ChatId),
+    /// A request has been weighed for so long that the user is asked as things are.
+    Weigh(OpenId),
     /// A file operation takes so long that the user should know what the agent waits for.
     FileWait(OpenId),
     /// The next look at where this chat's agent is.

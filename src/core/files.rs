@@ -7,12 +7,42 @@ use super::effect::{Effect, FileJob, ReadRange, Show, UserEvent};
 use super::event::{FileOutcome, TimerKey};
 use super::ids::{ChatId, ConnId, OpenId, SessionId};
 use super::message::{Reply, RpcError};
-use super::permission::FileWork;
 use super::state::State;
 use super::transcript::Severity;
 
 /// After this time, in milliseconds, the user is told what the agent waits for.
 const LONG: u64 = 1_000;
+
+/// A file operation and what it needs.
+#[derive(Debug, Clone)]
+pub(super) enum FileWork {
+    Read(ReadRange),
+    Write(Arc<str>),
+}
+
+/// A file operation that an agent waits for.
+#[derive(Debug, Clone)]
+pub(super) struct FileTask {
+    chat: ChatId,
+    session: (ConnId, SessionId),
+    /// The path as the agent sent it.
+    asked: PathBuf,
+    work: FileWork,
+    progress: Progress,
+}
+
+/// How far a file operation is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Progress {
+    /// It is found out whether it may be done.
+    Weighed,
+    /// The user is asked.
+    Asked,
+    /// It may be done to this path, once what came before it is.
+    Cleared(PathBuf),
+    /// An edge does it.
+    Running,
+}
 
 impl State {
     pub(super) fn read_file(
@@ -54,19 +84,57 @@ impl State {
             self.reply(request, Reply::Error(error));
             return;
         }
-        let confined_to = self.chats.get(&chat).map(|chat| chat.cwd.clone());
-        let job = FileJob { chat, request, session, path, confined_to };
-        self.file_work.insert(request, (chat, job.clone(), work));
-        self.start_file_work(job);
+        let content = match &work {
+            FileWork::Read(_) => None,
+            FileWork::Write(content) => Some(content.clone()),
+        };
+        self.gate_file(chat, request, &path, content);
+        let task = FileTask { chat, session, asked: path, work, progress: Progress::Weighed };
+        self.file_work.insert(request, task);
+        self.effects.push(Effect::SetTimer(TimerKey::FileWait(request), self.now.plus(LONG)));
     }
 
-    /// Starts the operation, or does the same again without the confinement once the user allowed it.
-    pub(super) fn start_file_work(&mut self, job: FileJob) {
-        let request = job.request;
-        if let Some((_, kept, work)) = self.file_work.get_mut(&request) {
-            *kept = job.clone();
-            self.effects.push(work.effect(job));
-            self.effects.push(Effect::SetTimer(TimerKey::FileWait(request), self.now.plus(LONG)));
+    /// The user is asked about a file operation: they need not be told that the agent waits.
+    pub(super) fn file_is_asked(&mut self, request: OpenId) {
+        if let Some(task) = self.file_work.get_mut(&request) {
+            task.progress = Progress::Asked;
+            self.effects.push(Effect::ClearTimer(TimerKey::FileWait(request)));
+        }
+    }
+
+    /// A file operation may be done, to this path without links.
+    pub(super) fn clear_file(&mut self, request: OpenId, resolved: PathBuf) {
+        if let Some(task) = self.file_work.get_mut(&request) {
+            if task.progress == Progress::Asked {
+                self.effects.push(Effect::SetTimer(TimerKey::FileWait(request), self.now.plus(LONG)));
+            }
+            task.progress = Progress::Cleared(resolved);
+        }
+    }
+
+    /// Starts what may be done. Operations on one path are done in the order in which they came: what is still
+    /// weighed holds up those behind it, but a question to the user does not.
+    pub(super) fn start_file_work(&mut self) {
+        let mut held_up: Vec<PathBuf> = Vec::new();
+        for (request, task) in &mut self.file_work {
+            match &task.progress {
+                Progress::Weighed => held_up.push(task.asked.clone()),
+                Progress::Asked | Progress::Running => {}
+                Progress::Cleared(_) if held_up.contains(&task.asked) => {}
+                Progress::Cleared(path) => {
+                    let job = FileJob {
+                        chat: task.chat,
+                        request: *request,
+                        session: task.session.clone(),
+                        path: path.clone(),
+                    };
+                    task.progress = Progress::Running;
+                    self.effects.push(match &task.work {
+                        FileWork::Read(range) => Effect::ReadFile(job, *range),
+                        FileWork::Write(content) => Effect::WriteFile(job, content.clone()),
+                    });
+                }
+            }
         }
     }
 
@@ -79,9 +147,9 @@ impl State {
 
     /// The agent waits for a file, and the user should know that it may be up to them.
     pub(super) fn file_takes_long(&mut self, request: OpenId) {
-        let Some((chat, job, work)) = self.file_work.get(&request) else { return };
+        let Some(FileTask { chat, asked, work, .. }) = self.file_work.get(&request) else { return };
         let (chat, verb) = (*chat, if matches!(work, FileWork::Read(_)) { "read" } else { "write" });
-        let path = self.shown_path(chat, &job.path);
+        let path = self.shown_path(chat, asked);
         let text = format!("The agent waits to {verb} {path}: you are typing in it, or Neovim waits for you.");
         self.note(chat, Severity::Info, text);
     }
@@ -108,41 +176,32 @@ impl State {
             FileOutcome::Missing(why) | FileOutcome::Refused(why) | FileOutcome::Failed(why) => {
                 self.note(chat, Severity::Warning, format!("The agent did not get {shown} written: {why}"));
             }
-            FileOutcome::Read(_) | FileOutcome::Outside(_) => {}
+            FileOutcome::Read(_) => {}
         }
     }
 
-    fn reads_missing_as_empty(&self, job: &FileJob, work: &FileWork) -> bool {
-        let quirks = self.connections.get(&job.session.0).map(|connection| connection.quirks).unwrap_or_default();
+    fn reads_missing_as_empty(&self, conn: ConnId, work: &FileWork) -> bool {
+        let quirks = self.connections.get(&conn).map(|connection| connection.quirks).unwrap_or_default();
         quirks.missing_file_reads_empty && matches!(work, FileWork::Read(_))
     }
 
     pub(super) fn file_done(&mut self, request: OpenId, outcome: FileOutcome) {
         // Answered meanwhile: the agent took the request back, or the session was closed.
-        let Some((chat, job, work)) = self.file_work.get(&request).cloned() else { return };
+        let Some(FileTask { chat, session, asked, work, .. }) = self.file_work.get(&request).cloned() else { return };
         if matches!(work, FileWork::Write(_)) {
-            self.trace_write(chat, &job.path, &outcome);
+            self.trace_write(chat, &asked, &outcome);
         }
         let reply = match outcome {
-            // Nobody is asked anything about what is being cancelled.
-            FileOutcome::Outside(_) if self.is_cancelling(chat) => {
-                Reply::Error(RpcError::new(RpcError::CANCELLED, "The turn is being cancelled"))
-            }
-            FileOutcome::Outside(resolved) => {
-                self.effects.push(Effect::ClearTimer(TimerKey::FileWait(request)));
-                self.ask_gate(chat, job, &work, &resolved);
-                return;
-            }
             FileOutcome::Read(text) => Reply::Content(text),
             FileOutcome::Written => {
                 if let Some(turn) = self.chats.get_mut(&chat).and_then(|chat| chat.turn.as_mut()) {
-                    turn.record.wrote(&job.path);
+                    turn.record.wrote(&asked);
                 }
-                self.emit(Show::UserEvent(UserEvent::FileChanged(chat, job.path)));
+                self.emit(Show::UserEvent(UserEvent::FileChanged(chat, asked)));
                 self.look_again(chat);
                 Reply::Done
             }
-            FileOutcome::Missing(_) if self.reads_missing_as_empty(&job, &work) => Reply::Content(String::new()),
+            FileOutcome::Missing(_) if self.reads_missing_as_empty(session.0, &work) => Reply::Content(String::new()),
             FileOutcome::Missing(text) => Reply::Error(RpcError::new(RpcError::NOT_FOUND, text)),
             FileOutcome::Refused(text) => Reply::Error(RpcError::new(RpcError::INVALID_PARAMS, text)),
             FileOutcome::Failed(text) => Reply::Error(RpcError::new(RpcError::INTERNAL, text)),

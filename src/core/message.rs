@@ -179,6 +179,8 @@ pub enum AgentRequest {
         /// The limit in bytes.
         limit: usize,
     },
+    /// A request in an array of messages, which JSON-RPC calls a batch and ACP does not have.
+    Batched,
 }
 
 impl AgentRequest {
@@ -190,7 +192,7 @@ impl AgentRequest {
             | Self::WriteFile { session, .. }
             | Self::CreateTerminal { session, .. }
             | Self::Terminal { session, .. } => Some(session),
-            Self::Unknown { .. } | Self::Invalid { .. } | Self::TooLong { .. } => None,
+            Self::Unknown { .. } | Self::Invalid { .. } | Self::TooLong { .. } | Self::Batched => None,
         }
     }
 }

@@ -7,7 +7,6 @@
 //! * the cost of a chunk does not depend on how many came before.
 
 pub mod attribution;
-pub mod command_gate;
 pub mod config;
 pub mod effect;
 pub mod event;
@@ -52,6 +51,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Agent(conn, message) => state.agent(conn, message),
         Event::Spawned(conn) => state.spawned(conn),
         Event::Gone(conn, departure) => state.gone(conn, &departure),
+        Event::Weighed(request, weighed) => state.weighed(request, weighed),
         Event::FileDone(request, outcome) => state.file_done(request, outcome),
         Event::TerminalStarted(request, terminal, result) => state.terminal_started(request, terminal, result),
         Event::TerminalRead(request, terminal, text, truncated) => {
@@ -67,6 +67,7 @@ pub fn step(state: &mut State, event: Event, now: Millis) -> Vec<Effect> {
         Event::Timer(TimerKey::Initialize(conn)) => state.initialize_is_late(conn),
         Event::Timer(TimerKey::NewSession(chat)) => state.new_session_is_late(chat),
         Event::Timer(TimerKey::CancelGrace(chat)) => state.cancel_is_late(chat),
+        Event::Timer(TimerKey::Weigh(request)) => state.weighing_is_late(request),
         Event::Timer(TimerKey::FileWait(request)) => state.file_takes_long(request),
         Event::Timer(TimerKey::Follow(chat)) => state.follow_timer(chat),
         Event::Recalled(chat, recalled) => state.recalled(chat, recalled),

@@ -137,7 +137,7 @@ impl State {
         chat.turns += 1;
         chat.doings = Doings::begin(self.now);
         let (number, root) = (chat.turns, chat.cwd.clone());
-        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record });
+        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record, grants: Vec::new() });
         chat.transcript.begin_turn();
         chat.follow.begin_turn();
         let text = written(&prompt.parts);

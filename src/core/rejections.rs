@@ -59,7 +59,7 @@ impl Rejections {
             };
         }
         if let Some(more @ 1..) = rejected.len().checked_sub(TOLD) {
-            let _ = write!(text, "\n- and {} more", counted(more, "change"));
+            let _ = write!(text, "\n- and {more} more");
         }
         let is_one_file = rejected.iter().all(|(path, _)| shown(path) == first);
         let place = if is_one_file { format!(" in {first}") } else { String::new() };
@@ -113,7 +113,7 @@ mod tests {
         rejections.add(path, (0..20).map(|hunk| rejection(hunk, Some(&"é".repeat(99)), 1)).collect());
         rejections.withdraw(path, &[0, 1]);
         let (text, note) = rejections.take(Path::new("/p")).expect("there is something to tell");
-        assert!(text.ends_with("\n- and 6 more changes") && text.len() < 2_000, "{text}");
+        assert!(text.ends_with("\n- and 6 more") && text.len() < 2_000, "{text}");
         assert_eq!(note, "The agent is told of 18 rejected changes in a.");
         rejections.add(path, vec![rejection(1, None, 0)]);
         rejections.withdraw(path, &[1]);

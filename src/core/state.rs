@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 
 use super::attribution::Doings;
-use super::command_gate::AllowedCommands;
 use super::config::Config;
-use super::effect::{Effect, MessageLevel, Show};
+use super::effect::{Effect, MessageLevel, Show, TerminalJob};
+use super::files::FileTask;
 use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, TurnId};
 use super::listing::Listing;
 use super::message::{AgentCall, Reply, SessionCapabilities, Update, Usage};
-use super::permission::{FileWork, Permission};
+use super::permission::Permission;
+use super::permission::gate::Grant;
 use super::prompt::{PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
 use super::rejections::Rejections;
@@ -32,10 +33,11 @@ pub struct State {
     /// Lists of sessions that are being made.
     pub(super) listings: BTreeMap<QuestionId, Listing>,
     pub(super) permissions: Vec<Permission>,
-    /// File operations under way, with what is needed to do them again once the user allowed it.
-    pub(super) file_work: BTreeMap<OpenId, (ChatId, super::effect::FileJob, FileWork)>,
+    /// File operations that are weighed or under way.
+    pub(super) file_work: BTreeMap<OpenId, FileTask>,
+    /// Commands that are weighed.
+    pub(super) terminal_work: BTreeMap<OpenId, TerminalJob>,
     pub(super) terminals: Terminals,
-    pub(super) allowed_commands: AllowedCommands,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
     touched: BTreeSet<ChatId>,
@@ -133,6 +135,8 @@ pub(super) struct Turn {
     pub(super) unfinished: BTreeSet<String>,
     /// What its summary will tell.
     pub(super) record: TurnRecord,
+    /// What was answered about its calls.
+    pub(super) grants: Vec<Grant>,
 }
 
 /// One run of an agent's process.
@@ -196,7 +200,7 @@ impl State {
             permissions: Vec::new(),
             file_work: BTreeMap::new(),
             terminals: Terminals::default(),
-            allowed_commands: AllowedCommands::default(),
+            terminal_work: BTreeMap::new(),
             now: Millis::default(),
             effects: Vec::new(),
             touched: BTreeSet::new(),
@@ -245,6 +249,9 @@ impl State {
     /// Answers an open request. A second answer is impossible: the token is gone then.
     pub(super) fn reply(&mut self, request: OpenId, reply: Reply) {
         self.forget_file_work(request);
+        // What was still weighed is of no interest any more.
+        self.terminal_work.remove(&request);
+        self.permissions.retain(|permission| permission.request != request);
         if let Some(token) = self.open.close(request) {
             self.effects.push(Effect::Reply(token, reply));
         }
@@ -304,7 +311,7 @@ impl State {
             usage: chat.usage.clone(),
             plan: chat.transcript.plan_progress(),
             takes: self.takes(chat),
-            permissions: self.permissions.iter().filter(|permission| permission.chat == id).count(),
+            permissions: self.waiting_permissions(id),
             queued: chat.queue.len(),
             turn: chat.turns,
             lost: chat.lost.is_some(),

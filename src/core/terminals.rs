@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::command_gate::{CommandText, Verdict};
 use super::effect::{Effect, ShownTerminal, TerminalJob};
 use super::ids::{ChatId, ConnId, OpenId, TerminalId};
 use super::message::{Reply, RpcError, TerminalExit, TerminalVerb, TerminalWanted};
 use super::state::State;
-use super::tool_call::{TerminalReport, TerminalTail, ToolCall, ToolContent};
+use super::tool_call::{TerminalReport, TerminalTail, ToolContent};
 
 /// All terminals that an agent may still ask about, or whose commands still run.
 #[derive(Debug, Default)]
@@ -75,24 +74,7 @@ impl State {
         self.terminals.last += 1;
         let terminal = TerminalId(self.terminals.last);
         let job = TerminalJob { terminal, request: Some(request), run: None, chat, wanted, cwd };
-        // An environment was never asked about.
-        let is_plain = job.wanted.env.is_empty();
-        if is_plain && self.gate_command(chat, &CommandText::of_terminal(&job.wanted), &job.cwd) == Verdict::Allow {
-            self.start_terminal(job);
-            return;
-        }
-        let mut described = ToolCall::new(String::new(), self.now);
-        described.title = format!("Run a command: {}", job.wanted.line());
-        described.kind = "execute".into();
-        let mut details: Vec<String> = Vec::new();
-        if job.cwd != own {
-            details.push(format!("in {}", job.cwd.display()));
-        }
-        details.extend(job.wanted.env.iter().map(|(name, value)| format!("with {name}={value}")));
-        if !details.is_empty() {
-            described.content.push(ToolContent::Text(details.join("\n").into()));
-        }
-        self.ask_command(described, job);
+        self.gate_terminal(request, job);
     }
 
     /// Starts a command that may run.

@@ -13,6 +13,8 @@ use super::message::TerminalExit;
 pub struct ToolCall {
     /// The agent's id.
     pub id: String,
+    /// The tool's name, if the agent tells it.
+    pub name: Option<String>,
     /// What the agent calls it; empty until known.
     pub title: String,
     /// The category, as the agent sent it (`read`, `edit`, …); unknown words are kept.
@@ -75,6 +77,12 @@ impl ToolStatus {
 /// Lines of a terminal, each in pieces of one colour; colours are numbered from 0 to 15, as terminals do.
 pub type TerminalTail = Arc<[Vec<(String, Option<u8>)>]>;
 
+/// The text of such lines.
+pub fn plain(tail: &TerminalTail) -> String {
+    let line = |pieces: &Vec<(String, Option<u8>)>| pieces.iter().map(|(text, _)| text.as_str()).collect::<String>();
+    tail.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// What is said of a terminal that the agent runs itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TerminalReport {
@@ -120,6 +128,8 @@ pub struct Location {
 pub struct ToolCallPatch {
     /// The agent's id.
     pub id: String,
+    /// The tool's name.
+    pub name: Option<String>,
     /// New title.
     pub title: Option<String>,
     /// New kind.
@@ -143,6 +153,7 @@ impl ToolCall {
     pub fn new(id: String, now: Millis) -> Self {
         Self {
             id,
+            name: None,
             title: String::new(),
             kind: "other".into(),
             status: ToolStatus::Pending,
@@ -157,8 +168,12 @@ impl ToolCall {
 
     /// Takes over every field that `patch` carries.
     pub fn apply(&mut self, patch: ToolCallPatch, now: Millis) {
-        let ToolCallPatch { id: _, title, kind, status, content, locations, raw_input, raw_output, terminals: _ } =
+        let ToolCallPatch { id: _, name, title, kind, status, content, locations, raw_input, raw_output, terminals: _ } =
             patch;
+        // Some agents begin with the tool's name as title, and find a better title later.
+        let is_name =
+            |title: &&String| !title.is_empty() && title.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        self.name = name.or(self.name.take()).or_else(|| title.as_ref().filter(is_name).cloned());
         self.title = title.unwrap_or(std::mem::take(&mut self.title));
         self.kind = kind.unwrap_or(std::mem::take(&mut self.kind));
         if let Some(mut content) = content {

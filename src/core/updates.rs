@@ -172,7 +172,7 @@ impl State {
             if status.is_final() {
                 self.settle_permissions_of_tool(id, &tool_id);
             } else {
-                self.show_permissions();
+                self.reconsider(id, &tool_id);
             }
         }
     }

@@ -199,12 +199,12 @@ mod tests {
         assert_eq!(committed(&path), Committed::Unknown, "no commit yet");
         git(root, &["add", "."])?;
         git(root, &["commit", "-qm", "one"])?;
-        assert_eq!(moved(&heads).await, [path.clone()]);
+        assert_eq!(moved(&heads).await, std::slice::from_ref(&path));
         assert_eq!(committed(&path), Committed::Text("one\n".to_owned()));
         assert_eq!(committed(&root.join("sub/b")), Committed::Missing);
         fs::write(&path, "two\n")?;
         git(root, &["commit", "-qam", "two"])?;
-        assert_eq!(moved(&heads).await, [path.clone()]);
+        assert_eq!(moved(&heads).await, std::slice::from_ref(&path));
         heads.note(&path, false);
         assert!(heads.state.lock().watcher.is_none(), "nothing is watched for nothing");
         Ok(())

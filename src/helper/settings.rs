@@ -9,12 +9,17 @@ use crate::acp::lines::DEFAULT_MAX_LINE;
 use crate::agents;
 use crate::checkpoint::index::Limits;
 use crate::core::config::{AgentSpec, Config, Timeouts};
+use crate::core::permission::judge::Rules;
+use crate::core::permission::rule::{Action, Rule, Written};
+use crate::files::paths;
 use crate::nvim::incoming::{array, get, integer, named, string, text};
 use crate::process;
 use crate::terminal::pty::Environment;
 
 /// Milliseconds between two looks at where an agent is: four jumps a second.
 const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
+/// Milliseconds for which a write waits for a user who is busy: with what Neovim's answers need, ten seconds.
+const DEFAULT_BUSY_PATIENCE: u64 = 9_000;
 
 /// What the user configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +29,15 @@ pub(super) struct Settings {
     timeouts: Timeouts,
     follow_interval: u64,
     tell_rejections: bool,
+    rules: Rules,
     /// Where the helper may keep things; `None` if Lua did not say.
     pub(super) state: Option<PathBuf>,
     /// How much is kept to undo turns.
     pub(super) checkpoints: Limits,
     /// Longest line of an agent that is kept, in bytes.
     pub(super) max_line_bytes: usize,
+    /// How long a write waits for a user who is busy in the buffer, in milliseconds.
+    pub(super) busy_patience: u64,
     /// The variables of commands in terminals.
     pub(super) terminal_env: Environment,
     /// Whether a write of an agent may save what the user has not saved themselves.
@@ -44,9 +52,11 @@ impl Default for Settings {
             timeouts: Timeouts::default(),
             follow_interval: DEFAULT_FOLLOW_INTERVAL,
             tell_rejections: true,
+            rules: Rules::default(),
             state: None,
             checkpoints: Limits::default(),
             max_line_bytes: DEFAULT_MAX_LINE,
+            busy_patience: DEFAULT_BUSY_PATIENCE,
             terminal_env: Environment::default(),
             save_dirty: false,
         }
@@ -70,14 +80,23 @@ impl Settings {
             tell_rejections: get(config, "tell_rejections")
                 .and_then(Value::as_bool)
                 .unwrap_or(defaults.tell_rejections),
+            rules: rules(config),
             state: string(config, "state").map(PathBuf::from),
             checkpoints: limits(get(config, "checkpoints").unwrap_or(&nil)),
             max_line_bytes: integer(config, "max_line_bytes")
                 .and_then(|bytes| usize::try_from(bytes).ok())
                 .unwrap_or(defaults.max_line_bytes),
+            busy_patience: integer(times, "busy").unwrap_or(defaults.busy_patience),
             terminal_env: Environment::default().with(terminal_env(config)),
             save_dirty: get(config, "save_dirty").and_then(Value::as_bool).unwrap_or(defaults.save_dirty),
         }
+    }
+
+    /// The rules for permissions, each in a line.
+    pub(super) fn rule_texts(&self) -> Vec<String> {
+        let mut texts: Vec<String> = self.rules.rules.iter().map(Rule::text).collect();
+        texts.dedup();
+        texts
     }
 
     /// The core's part of it, and the names of all agents.
@@ -87,7 +106,8 @@ impl Settings {
             agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
         let names = agents.keys().cloned().collect();
         let Self { timeouts, follow_interval, tell_rejections, .. } = *self;
-        (Config { agents, default_agent, timeouts, follow_interval, tell_rejections }, names)
+        let rules = self.rules.clone();
+        (Config { agents, default_agent, timeouts, follow_interval, tell_rejections, rules }, names)
     }
 }
 
@@ -102,6 +122,68 @@ fn terminal_env(config: &Value) -> Vec<(String, Option<String>)> {
     env.filter(|(name, _)| !name.is_empty() && !name.contains(['=', '\0']))
         .map(|(name, value)| (name, text(value)))
         .collect()
+}
+
+/// The rules for permissions. Whatever cannot be used makes the rest careful.
+fn rules(config: &Value) -> Rules {
+    let home = std::env::home_dir();
+    let mut found = Vec::new();
+    let mut is_broken = get(config, "permissions_broken").and_then(Value::as_bool).unwrap_or(false);
+    for value in array(config, "permissions") {
+        let action = match string(value, "action").as_deref() {
+            Some("allow") => Action::Allow,
+            Some("deny") => Action::Deny,
+            Some("ask") => Action::Ask,
+            _ => {
+                is_broken = true;
+                continue;
+            }
+        };
+        let path = string(value, "path").map(|path| expanded(&path, home.as_deref()));
+        let written = |path| Written {
+            action,
+            kind: string(value, "kind"),
+            tool: string(value, "tool"),
+            agent: string(value, "agent"),
+            path,
+            command: string(value, "command"),
+        };
+        // A folder that is a link is both: what it is called, and what it is.
+        let variants = [path.as_deref().and_then(without_links), path.clone()];
+        let variants = variants.into_iter().flatten().map(Some);
+        let variants: Vec<_> = if path.is_none() { vec![None] } else { variants.collect() };
+        for path in variants {
+            match Rule::new(written(path)) {
+                Ok(rule) => found.push(rule),
+                Err(error) => {
+                    tracing::error!(%error, "a rule for permissions cannot be used");
+                    is_broken = true;
+                }
+            }
+        }
+    }
+    Rules { rules: found, is_broken }
+}
+
+/// A path of a rule with `~` replaced.
+fn expanded(path: &str, home: Option<&Path>) -> String {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest).display().to_string(),
+        _ => path.to_owned(),
+    }
+}
+
+/// A glob whose folders that are links are replaced by what they lead to; `None` if there are none.
+fn without_links(glob: &str) -> Option<String> {
+    let is_pattern = |part: &str| part.contains(['*', '?', '[', '{', '\\']);
+    let fixed: Vec<&str> = glob.split('/').take_while(|part| !is_pattern(part)).collect();
+    let (fixed, rest) = glob.split_at(fixed.join("/").len());
+    if !Path::new(fixed).is_absolute() {
+        return None;
+    }
+    let resolved = paths::resolve(Path::new(fixed), None).unwrap_or_else(|path| path).display().to_string();
+    let resolved = resolved.trim_end_matches('/');
+    (resolved != fixed.trim_end_matches('/')).then(|| format!("{resolved}{rest}"))
 }
 
 fn limits(config: &Value) -> Limits {

@@ -72,18 +72,17 @@ const MIN_BEARER_BYTES: usize = 8;
 /// `text` with [`REDACTED`] in the place of every secret. Takes time proportional to the text's length.
 pub fn redact(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
-    let mut at = 0;
+    let (mut at, mut copied) = (0, 0);
     while at < text.len() {
         let (end, secret) = next_piece(text, at);
+        at = end;
         if let Some(secret) = secret {
-            result.push_str(&text[at..secret.start]);
+            result.push_str(&text[copied..secret.start]);
             result.push_str(REDACTED);
-            at = secret.end;
-        } else {
-            result.push_str(&text[at..end]);
-            at = end;
+            (at, copied) = (secret.end, secret.end);
         }
     }
+    result.push_str(&text[copied..]);
     result
 }
 
@@ -102,7 +101,9 @@ fn next_piece(text: &str, at: usize) -> (usize, Option<Range<usize>>) {
 
 fn secret_at(text: &str, start: usize, end: usize) -> Option<Range<usize>> {
     let word = &text[start..end];
-    if KEY_PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
+    // Every word comes here, so what is cheap to see is looked at first: how long it is, and what follows it.
+    let may_be_key = end - start >= MIN_KEY_BYTES || text.as_bytes().get(end) == Some(&b'.');
+    if may_be_key && KEY_PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
         let key_end = run(text, end, |byte| is_name_byte(byte) || byte == b'.');
         if key_end - start >= MIN_KEY_BYTES {
             return Some(start..key_end);
@@ -113,14 +114,28 @@ fn secret_at(text: &str, start: usize, end: usize) -> Option<Range<usize>> {
         let token_end = run(text, token, |byte| is_name_byte(byte) || b"._~+/=".contains(&byte));
         return (token > end && token_end - token >= MIN_BEARER_BYTES).then_some(token..token_end);
     }
-    if is_secret_name(word) { value_after(text, word, end) } else { None }
+    if may_announce(text, word, end) && is_secret_name(word) { value_after(text, word, end) } else { None }
+}
+
+/// Whether something that could be a value of `word` follows it. [`value_after`] looks more closely.
+fn may_announce(text: &str, word: &str, end: usize) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = run(text, end, |byte| byte == b'\\');
+    if matches!(bytes.get(at), Some(b'"' | b'\'')) {
+        at += 1;
+    }
+    at = run(text, at, is_blank);
+    matches!(bytes.get(at), Some(b'=' | b':' | b',')) || word.starts_with("--")
 }
 
 fn is_secret_name(word: &str) -> bool {
-    let lower = word.to_ascii_lowercase();
     // `openaiKey`, but not `Key` or `monkey`.
     let camel = word.strip_suffix("Key").is_some_and(|rest| rest.ends_with(|c: char| c.is_ascii_lowercase()));
-    camel || SECRET_NAMES.iter().any(|suffix| lower.ends_with(suffix))
+    camel || SECRET_NAMES.iter().any(|suffix| ends_with_ignoring_case(word.as_bytes(), suffix.as_bytes()))
+}
+
+fn ends_with_ignoring_case(word: &[u8], suffix: &[u8]) -> bool {
+    word.len() >= suffix.len() && word[word.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
 }
 
 /// The value that belongs to the name `word`, which ends at `end`.
@@ -208,8 +223,19 @@ fn run(text: &str, at: usize, wanted: impl Fn(u8) -> bool) -> usize {
     text.as_bytes()[at..].iter().position(|&byte| !wanted(byte)).map_or(text.len(), |length| at + length)
 }
 
+/// A table, since every byte of every text is asked about.
+const NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        byte += 1;
+    }
+    table
+};
+
 fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+    NAME_BYTES[usize::from(byte)]
 }
 
 fn is_blank(byte: u8) -> bool {

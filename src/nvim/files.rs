@@ -19,7 +19,7 @@ mod write;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -63,6 +63,8 @@ struct Shared {
     /// The files with a write that was refused, which the user was shown.
     refused: Mutex<HashSet<PathBuf>>,
     save_dirty: AtomicBool,
+    /// In milliseconds.
+    busy_patience: AtomicU64,
     /// Wakes whoever waits for a buffer that the user is busy in.
     freed: tokio::sync::Notify,
 }
@@ -130,6 +132,12 @@ impl Files {
         self.shared.save_dirty.store(save_dirty, Ordering::Relaxed);
     }
 
+    /// How long a write waits for a user who is busy in the buffer, in milliseconds. Not longer than an agent is kept waiting
+    /// for Neovim, less what its answers need.
+    pub fn set_busy_patience(&self, milliseconds: u64) {
+        self.shared.busy_patience.store(milliseconds, Ordering::Relaxed);
+    }
+
     /// The user is done with whatever kept a buffer from being edited.
     pub fn freed(&self) {
         self.shared.freed.notify_waiters();
@@ -160,8 +168,7 @@ impl Files {
     async fn read_in_turn(&self, job: FileJob, range: ReadRange, mut place: Place) -> FileOutcome {
         place.wait().await;
         let path = match resolve(&job).await {
-            Ok(Ok(path)) => path,
-            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Ok(path) => path,
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
@@ -197,8 +204,7 @@ impl Files {
     async fn write_in_turn(&self, job: FileJob, content: &str, mut place: Place) -> FileOutcome {
         place.wait().await;
         let path = match resolve(&job).await {
-            Ok(Ok(path)) => path,
-            Ok(Err(outside)) => return FileOutcome::Outside(outside),
+            Ok(path) => path,
             Err(trouble) => return trouble.into(),
         };
         let _turn = self.shared.order.turn(&path).await;
@@ -245,18 +251,18 @@ async fn read_disk(path: &Path) -> Result<String, Trouble> {
     blocking(move || disk::read(&path)).await?.map_err(Trouble::from)
 }
 
-/// Where the path of a request leads; the inner error is a path outside of where it may. What the user allowed is one path
-/// without links: should it lead elsewhere by now, that is another file, about which they have not been asked.
-async fn resolve(job: &FileJob) -> Result<Result<PathBuf, PathBuf>, Trouble> {
-    let (path, confined_to) = (job.path.clone(), job.confined_to.clone());
-    let resolved = blocking(move || paths::resolve(&path, confined_to.as_deref())).await?;
-    match resolved {
-        Ok(path) if job.confined_to.is_none() && path != job.path => Err(Trouble::Refused(format!(
-            "{} leads to another file since the user allowed it; nothing was done. Ask again",
-            job.path.display()
-        ))),
-        resolved => Ok(resolved),
+/// Where the path of a request leads. What was allowed is one path without links: should it lead elsewhere by now, that is
+/// another file, about which nothing was decided.
+async fn resolve(job: &FileJob) -> Result<PathBuf, Trouble> {
+    let path = job.path.clone();
+    let resolved = blocking(move || paths::resolve(&path, None).unwrap_or_else(|path| path)).await?;
+    if resolved == job.path {
+        return Ok(resolved);
     }
+    Err(Trouble::Refused(format!(
+        "{} leads to another file since it was allowed; nothing was done. Ask again",
+        job.path.display()
+    )))
 }
 
 /// Runs something that waits for the disk on a thread of its own: nothing else of the helper waits with it.

@@ -42,6 +42,15 @@ pub enum FromLua {
     TerminalInput(TerminalId, Vec<u8>),
     /// A window shows a terminal with so many columns and rows.
     TerminalSize(TerminalId, u16, u16),
+    /// Rules and remembered answers are wanted; the number names the question.
+    Permissions {
+        /// Names the question.
+        id: u64,
+        /// The user's folder.
+        cwd: PathBuf,
+        /// A remembered answer that is to be revoked first.
+        revoke: Option<i64>,
+    },
     /// The user saved a file: its absolute path.
     FileSaved(PathBuf),
     /// The user does not want the version of this file that is on disk.
@@ -129,6 +138,11 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
                 replace: get(arguments, "replace").and_then(Value::as_bool).unwrap_or(false),
             },
         ),
+        "permissions" => FromLua::Permissions {
+            id: integer(arguments, "id")?,
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+            revoke: get(arguments, "revoke").and_then(Value::as_i64),
+        },
         "trail" => FromLua::Trail(chat()?, integer(arguments, "id")?),
         "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),

@@ -19,4 +19,4 @@ pub mod incoming;
 pub mod places;
 pub mod sessions;
 pub mod terminals;
-mod wire;
+pub(crate) mod wire;

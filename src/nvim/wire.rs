@@ -6,9 +6,10 @@ use crate::core::effect::{MessageLevel, Show, UserEvent};
 use crate::core::follow::{SeenPlace, SeenTerminal, Visit, Whereabouts};
 use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
-use crate::core::permission::PermissionView;
+use crate::core::permission::{Choice, PermissionView};
 use crate::core::status::Status;
 use crate::core::tool_call::ToolCall;
+use crate::store::Answer;
 use crate::view::{Mark, Op, permission, proposal, short_line};
 use std::path::Path;
 
@@ -140,22 +141,12 @@ fn proposed(proposal: proposal::Proposal, cwd: &Path) -> Value {
 
 fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
     let mut detail = permission::detail(&view.tool, cwd);
-    if view.options.len() > OPTIONS {
-        detail.push(format!("… {} more ways to answer", view.options.len() - OPTIONS));
+    if view.choices.len() > OPTIONS {
+        detail.push(format!("… {} more ways to answer", view.choices.len() - OPTIONS));
     }
     let detail = detail.into_iter().map(Value::from).collect();
-    let options = view
-        .options
-        .iter()
-        .take(OPTIONS)
-        .map(|option| {
-            map([
-                ("id", text(option.id.as_str())),
-                ("name", text(short_line(&option.name))),
-                ("kind", text(option.kind.as_str())),
-            ])
-        })
-        .collect();
+    let options = view.choices.iter().take(OPTIONS).map(choice).collect();
+    let marks = view.marks.iter().map(|mark| mark.sentence().into()).collect();
     map([
         ("request", view.request.0.into()),
         ("chat", view.chat.0.into()),
@@ -163,8 +154,36 @@ fn permission_request(view: &PermissionView, cwd: &Path) -> Value {
         ("title", text(permission::title(&view.tool))),
         ("kind", text(view.tool.kind.as_str())),
         ("detail", Value::Array(detail)),
+        ("marks", Value::Array(marks)),
         ("options", Value::Array(options)),
         ("proposed", Value::Array(proposal::proposals(&view.tool).into_iter().map(|p| proposed(p, cwd)).collect())),
+    ])
+}
+
+fn choice(choice: &Choice) -> Value {
+    map([
+        ("id", text(choice.option.id.as_str())),
+        ("name", text(short_line(&choice.option.name))),
+        ("kind", text(choice.option.kind.as_str())),
+        ("rule", optional(choice.rule.as_deref().map(short_line))),
+    ])
+}
+
+/// The rules of the configuration, and the answers that are remembered.
+pub(crate) fn permission_list(rules: &[String], answers: &[Answer], root: &Path) -> Value {
+    let answers = answers.iter().map(|answer| {
+        map([
+            ("id", answer.id.0.into()),
+            ("made_at", (answer.made_at_ms / 1000).into()),
+            ("agent", text(answer.agent.as_str())),
+            ("shown", text(short_line(&answer.shown))),
+            ("project", text(answer.project.display().to_string())),
+            ("here", (answer.project == root).into()),
+        ])
+    });
+    map([
+        ("rules", Value::Array(rules.iter().map(|rule| text(short_line(rule))).collect())),
+        ("answers", Value::Array(answers.collect())),
     ])
 }
 
@@ -272,6 +291,18 @@ fn user_event(event: &UserEvent) -> (&'static str, Value) {
         UserEvent::PermissionResolved(chat, request, option) => (
             "AgentChatPermissionResolved",
             map([chat_value(chat), ("request", request.0.into()), ("option", optional(option.as_deref()))]),
+        ),
+        UserEvent::PermissionDecided { chat, request, option, action, title, rule } => (
+            "AgentChatPermissionResolved",
+            map([
+                chat_value(chat),
+                ("request", request.0.into()),
+                ("option", optional(option.as_deref())),
+                ("automatic", true.into()),
+                ("action", action.as_str().into()),
+                ("title", text(short_line(title))),
+                ("rule", text(rule.as_str())),
+            ]),
         ),
         UserEvent::FileChanged(chat, path) => {
             ("AgentChatFileChanged", map([chat_value(chat), ("path", text(path.display().to_string()))]))

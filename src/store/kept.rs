@@ -7,7 +7,7 @@ use super::redact;
 use crate::acp::decode;
 use crate::core::ids::Millis;
 use crate::core::message::Update;
-use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus};
+use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus, plain};
 use crate::core::transcript::{Entry, PlanStatus, PlanStep, Severity, Speaker};
 
 /// Longest text of a tool call, or JSON of its arguments, that is kept, in bytes.
@@ -108,11 +108,7 @@ fn content(item: &ToolContent) -> Value {
         }
         // The terminal is gone by the time that anybody reads this; what was on it is not.
         ToolContent::Terminal(_, tail) => {
-            let text = tail
-                .iter()
-                .map(|line| line.iter().map(|(run, _)| run.as_str()).collect::<String>())
-                .collect::<Vec<_>>();
-            json!({"type": "content", "content": {"type": "text", "text": bounded(&text.join("\n"))}})
+            json!({"type": "content", "content": {"type": "text", "text": bounded(&plain(tail))}})
         }
         ToolContent::Other(text) => json!({"type": "content", "content": {"type": "text", "text": bounded(text)}}),
     }

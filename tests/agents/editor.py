@@ -166,6 +166,23 @@ class Chat:
         self.nvim.command(f"AgentChat {command}")
         self.wait(lambda: not self.permission_shown(), f"the permission request to go after `{command}`", 10)
 
+    def revoke_answers(self) -> None:
+        """Revokes every answer that is remembered, in the list of `:AgentChat permissions`."""
+        window = self.nvim.call("nvim_get_current_win")
+        self.nvim.command("AgentChat permissions list")
+
+        def remembered() -> list[str]:
+            lines = self.buffer("agentchat_permissions", shown=True)
+            return [line for line in lines or [] if f" {self.agent.name}: " in line]
+
+        self.wait(remembered, "the remembered answers", 10)
+        while left := remembered():
+            self.nvim.input("x")
+            self.wait(lambda left=left: len(remembered()) < len(left), "an answer to be revoked", 10)
+        self.nvim.input("q")
+        self.wait(lambda: self.buffer("agentchat_permissions", shown=True) is None, "the list to close", 10)
+        self.nvim.call("nvim_set_current_win", window)
+
     def cancel(self) -> None:
         self.nvim.command("AgentChat cancel")
 

@@ -249,6 +249,33 @@ def crash(chat: Chat) -> str:
     return ""
 
 
+def remembered(chat: Chat) -> str:
+    """An edit is allowed for always; after a restart the same is not asked again, until that is revoked."""
+    source = chat.box.source
+    chat.prompt("edit", "Count runs of blanks once.")
+    chat.permission()
+    chat.answer("allow allow_always")
+    expect(chat.turn_end() == "end_turn", "end_turn")
+    _expect_transcript(chat, "remembered for this project: allow changing files of this project", inside_lines=True)
+    chat.box.reset_project()
+    # What the agent itself remembers for its session ends with it.
+    chat.restart()
+    chat.wait(lambda: chat.status()["state"] == "idle", "the agent to start again", TURN)
+    shown = len(chat.events("AgentChatPermission"))
+    chat.prompt("edit", "Count runs of blanks once.")
+    expect(chat.turn_end() == "end_turn", "end_turn")
+    expect(len(chat.events("AgentChatPermission")) == shown, "no request to be shown")
+    changed = source.read_text(encoding="utf-8")
+    expect(plays.NEW_LINE in changed, "the change in the file", changed)
+    decided = [event for event in chat.events("AgentChatPermissionResolved") if event.get("automatic")]
+    if decided:
+        _expect_transcript(chat, "allowed by your earlier answer", inside_lines=True)
+        answer = chat.recording.answer(chat.recording.requests("a2c", "session/request_permission")[-1])
+        expect(answer and answer["result"]["outcome"]["outcome"] == "selected", "an option to be selected", answer)
+    chat.revoke_answers()
+    return f"answered {len(decided)}x by itself" if decided else "the agent remembered it, too"
+
+
 SCENARIOS: dict[str, Callable[[Chat], str]] = {
     "startup": startup,
     "text": text,
@@ -263,6 +290,8 @@ SCENARIOS: dict[str, Callable[[Chat], str]] = {
     "queue": queue,
     "restart": restart,
     "crash": crash,
+    # The last one: an agent may remember for longer than its session.
+    "remembered": remembered,
 }
 
 

@@ -72,6 +72,42 @@ fn the_bar_tells_who_does_what_with_what() {
 }
 
 #[test]
+fn a_narrow_bar_keeps_who_and_what_and_shortens_the_rest() {
+    let steps = [
+        update(json!({ "sessionUpdate": "current_mode_update", "currentModeId": "plan" })),
+        update(json!({ "sessionUpdate": "usage_update", "used": 34_000, "size": 200_000 })),
+        plan(&[("write the thing that is long", "in_progress"), ("test", "pending")]),
+        gate("end"),
+        end_turn(),
+    ];
+    let (editor, _agent) = chat(Setup::new().size(160, 40), steps);
+    editor.prompt("go");
+    editor.wait_screen("▸ 0/2 write the thing");
+    let bar = |e: &Editor, columns: usize| {
+        let found = e.screen().row(0).chars().skip(160 - columns).collect::<String>();
+        // The sign that turns is of no interest here.
+        found.trim().chars().skip(2).collect::<String>()
+    };
+    for (columns, wanted) in [
+        (60, "scripted · running · ▸ 0/2 write the th… plan · 34k/200k"),
+        (50, "scripted · running · ▸ 0/2 write the thi… plan"),
+        (40, "scripted · running plan · 34k/200k"),
+        (30, "scripted · running plan"),
+        (20, "scrip… · running"),
+        (15, "running"),
+    ] {
+        editor.lua(
+            "local layout = require('agentchat.layout').get(vim.api.nvim_get_current_tabpage())
+            vim.api.nvim_win_set_width(layout.transcript, ...)",
+            json!([columns]),
+        );
+        let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        editor
+            .wait_until(&format!("{wanted:?} in {columns} columns"), |e| squeeze(&bar(e, columns)) == squeeze(wanted));
+    }
+}
+
+#[test]
 fn the_spinner_turns_only_while_a_turn_runs() {
     // The second Neovim has a timer of its own, for its end.
     let alone = "require('agentchat.code_process').prepare = function() end";
@@ -141,4 +177,56 @@ fn the_file_type_is_there_before_the_window_is_entered() {
     editor.command("AgentChat open");
     let seen = editor.lua("return vim.g.seen", json!([]));
     assert_eq!(seen, json!(["BufWinEnter agentchat", "BufWinEnter agentchat_prompt", "WinEnter agentchat_prompt"]));
+}
+
+fn others(editor: &Editor) -> Json {
+    editor.lua(
+        "local found = {}
+        for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+          if not vim.b[vim.api.nvim_win_get_buf(win)].agentchat then
+            table.insert(found, { vim.api.nvim_win_get_width(win), vim.api.nvim_win_get_height(win) })
+          end
+        end
+        return found",
+        json!([]),
+    )
+}
+
+#[test]
+fn a_narrow_window_keeps_its_width_while_a_wide_one_gives_room() {
+    for before in ["set equalalways", "set noequalalways"] {
+        let editor = Editor::start(Setup::new().size(160, 40));
+        editor.command(&format!("{before} | vsplit | vertical resize 30"));
+        let sizes = others(&editor);
+        editor.command("AgentChat open");
+        let open = others(&editor);
+        assert_eq!(open[0][0], json!(30), "{before}: {open}");
+        assert_eq!(open[1][0], json!(64), "{before}: {open}");
+        editor.command("AgentChat close");
+        assert_eq!(others(&editor), sizes, "{before}");
+    }
+}
+
+#[test]
+fn what_the_user_changed_while_the_chat_was_open_stays_when_it_closes() {
+    let editor = Editor::start(Setup::new().size(160, 40));
+    editor.command("vsplit | vertical resize 30");
+    editor.command("AgentChat open");
+    editor.command("wincmd t | vertical resize 22 | wincmd l | split | wincmd b");
+    editor.command("AgentChat close");
+    let sizes = others(&editor);
+    assert_eq!(sizes[0][0], json!(22), "{sizes}");
+    assert_eq!([&sizes[1][0], &sizes[2][0]], [&json!(137); 2], "{sizes}");
+}
+
+#[test]
+fn below_the_others_a_low_window_keeps_its_height() {
+    let editor = Editor::start(Setup::new().size(80, 50));
+    editor.command("botright copen 6 | wincmd p | split");
+    let sizes = others(&editor);
+    editor.command("AgentChat open");
+    let open = others(&editor);
+    assert_eq!(open[2][1], json!(6), "{open}");
+    editor.command("AgentChat close");
+    assert_eq!(others(&editor), sizes);
 }

@@ -317,10 +317,18 @@ fn review_lists_every_hunk_and_shows_a_file_beside_what_it_was() {
       return { vim.wo[win].diff, #vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, true) }
     end, wins)";
     assert_eq!(editor.lua(code, json!([])), json!([[true, 9], [true, 9]]));
+    let old_lines = "
+    local ns, count = vim.api.nvim_create_namespace('agentchat.diff'), 0
+    for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(vim.fn.bufnr('a.txt'), ns, 0, -1, { details = true })) do
+      count = count + #(mark[4].virt_lines or {})
+    end
+    return count";
+    editor.wait_until("rows beside rows", |e| e.lua(old_lines, json!([])) == json!(0));
     editor.input(":q<CR>");
     editor.wait_until("the tab page is closed", |e| {
         e.lua("return #vim.api.nvim_list_tabpages() == 1 and not vim.wo.diff", json!([])) == json!(true)
     });
+    editor.wait_until("the old lines again", |e| e.lua(old_lines, json!([])) == json!(3));
 }
 
 #[test]

@@ -202,3 +202,32 @@ fn many_old_lines_leave_room_for_the_new_ones() {
     let screen = editor.wait_screen("… and 31 lines");
     assert!(screen.contains("the new line"));
 }
+
+#[test]
+fn old_lines_have_the_colours_of_their_language_where_they_can() {
+    let old = "local kept = 1\nlocal gone = 'text'\nreturn kept\n";
+    for (background, expected) in [("guibg=#402020", "@string.lua"), ("guifg=#ff0000", "AgentChatDiffDelete")] {
+        let init = format!(
+            "vim.cmd('hi AgentChatDiffDelete {background} | hi link @string.lua Title | hi link @string Title')"
+        );
+        let setup = Setup::new().file("a.lua", old).arg("a.lua").init(&init);
+        let editor = Editor::start(setup);
+        editor.lua("vim.o.termguicolors = true; vim.treesitter.start()", json!([]));
+        write_loaded(&editor, "a.lua", &["local kept = 1", "return kept"], json!({ "chat": 1 }));
+        editor.command("normal! G");
+        editor.wait_screen("local gone");
+        let code = "
+        local ns = vim.api.nvim_create_namespace('agentchat.diff')
+        for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })) do
+          for _, chunk in ipairs((mark[4].virt_lines or {})[1] or {}) do
+            if chunk[1]:find('text', 1, true) then
+              return type(chunk[2]) == 'table' and chunk[2] or { chunk[2] }
+            end
+          end
+        end";
+        let groups = editor.lua(code, json!([]));
+        let groups: Vec<&str> = groups.as_array().unwrap().iter().filter_map(Json::as_str).collect();
+        assert_eq!(groups.first(), Some(&"AgentChatDiffDelete"));
+        assert_eq!(groups.last(), Some(&expected), "with {background}");
+    }
+}

@@ -96,3 +96,14 @@ fn the_log_is_opened_whatever_its_folder_is_called() {
     editor.command("AgentChat log");
     editor.wait_screen("a line");
 }
+
+#[test]
+fn without_a_line_for_messages_none_stops_neovim() {
+    let agent = ScriptedAgent::new(&Scenario::new());
+    let editor = Editor::start(Setup::new().size(80, 24).init("vim.o.cmdheight = 0").agent("scripted", &agent));
+    editor.input(":AgentChat next<CR>");
+    editor.wait_screen("agentchat: nothing is pending");
+    assert!(!editor.is_blocked(), "{}", editor.screen());
+    editor.input("i");
+    editor.wait_until("it makes room", |e| !e.screen().to_string().contains("nothing is pending"));
+}

@@ -185,7 +185,8 @@ fn busy(keys: &str, mode: &str, content_written: &str) -> (ScriptedAgent, Editor
         write_file("a.txt", "one typed more\ntwo\nthree\nfour\nFIVE\nsix\n"),
         gate("end"),
     ];
-    let (agent, editor) = at_work(OLD, steps);
+    let setup = Setup::new().file("a.txt", OLD).arg("a.txt").config("timeouts", json!({ "busy": 500 }));
+    let (agent, editor) = at_work_with(setup, steps);
     assert_eq!(content(&agent, 1), OLD);
     editor.input(keys);
     editor.wait_until("the mode", |e| e.lua("return vim.api.nvim_get_mode().mode", json!([])) == json!(mode));

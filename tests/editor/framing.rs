@@ -281,3 +281,25 @@ fn a_request_in_the_last_line_before_stdout_ends_is_no_crash() {
     let failure: Json = editor.status()["error"].clone();
     assert!(failure.as_str().unwrap().contains("restart"), "{failure}");
 }
+
+#[test]
+fn requests_in_an_array_are_refused_each() {
+    let asks = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"fs/read_text_file","params":{{"sessionId":"x","path":"/x"}}}}"#
+        )
+    };
+    let scenario = Scenario::new().on_prompt([
+        raw(&format!("[{}, {}]\n", asks("7"), asks("\"b\""))),
+        chunk("afterwards"),
+        end_turn(),
+    ]);
+    let agent = ScriptedAgent::new(&scenario);
+    let editor = after_a_prompt(Setup::new(), &agent);
+    editor.wait_transcript("afterwards");
+    // The scripted agent does not know that it asked.
+    let answers = agent.wait("both answers", |_| Some(agent.stray_answers()).filter(|answers| answers.len() == 2));
+    for (answer, id) in answers.iter().zip([json!(7), json!("b")]) {
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(-32600)), "{answer}");
+    }
+}

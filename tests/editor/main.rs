@@ -38,6 +38,7 @@ mod navigate;
 mod order;
 mod permission_float;
 mod permission_inline;
+mod permission_rules;
 mod permissions;
 mod prompting;
 mod prompts;

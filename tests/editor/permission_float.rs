@@ -267,7 +267,7 @@ fn odd_options_have_keys_too() {
     editor.input("y");
     editor.wait_until("that allowing lasts", |e| e.messages().contains("no 'allow once'"));
     editor.input("n");
-    wait_border(&editor, "again or <CR> remembers: Name of ra");
+    wait_border(&editor, "again or <CR> remembers: deny this very call");
     assert!(agent.answers(ASK).is_empty());
     editor.input("n");
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("ra"));

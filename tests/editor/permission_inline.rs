@@ -99,7 +99,7 @@ fn an_answer_is_given_with_enter_and_what_lasts_takes_two() {
     go("j");
     wait_grace(&editor);
     editor.input("<CR>");
-    editor.wait_transcript("again or <CR> remembers: Always allow");
+    editor.wait_transcript("again or <CR> remembers: allow this very call");
     assert_eq!(agent.answers(ASK).len(), 1);
     editor.input("<CR>");
     assert_eq!(agent.wait_answer(ASK, 2)["result"], selected("allow_always"));

@@ -14,6 +14,9 @@ use agentchat::core::event::{Event, FileOutcome, UserAction};
 use agentchat::core::ids::{ChatId, ConnId, Millis, PromptId};
 use agentchat::core::message::{AgentMessage, Update};
 use agentchat::core::permission::PermissionView;
+use agentchat::core::permission::facts::{Candidate, Place};
+use agentchat::core::permission::judge::Rules;
+use agentchat::core::permission::weigh::Weighed;
 use agentchat::core::prompt::PromptPart;
 use agentchat::core::transcript::{Entry, Transcript};
 use agentchat::core::{State, step};
@@ -91,6 +94,7 @@ impl Client {
             timeouts: Timeouts::default(),
             follow_interval: 250,
             tell_rejections: true,
+            rules: Rules::default(),
         };
         let mut client = Self {
             state: State::new(config),
@@ -122,6 +126,13 @@ impl Client {
                         let reply: Json = serde_json::from_slice(&encode::reply(token, reply)).unwrap();
                         self.replies.push((reply["id"].to_string(), reply));
                     }
+                    Effect::Weigh(job) => {
+                        let named = job.candidates.into_iter().filter(|candidate| !candidate.is_word);
+                        let places = named.map(|Candidate { path, .. }| Place { named: path.clone(), resolved: path });
+                        let weighed =
+                            Weighed { root: job.root, places: places.collect(), is_complete: true, kept: Vec::new() };
+                        events.push_back(Event::Weighed(job.request, weighed));
+                    }
                     Effect::ReadFile(job, _) => {
                         events.push_back(Event::FileDone(job.request, FileOutcome::Read("text\n".into())));
                     }
@@ -149,6 +160,7 @@ impl Client {
                     self.complaints.push(format!("{kind}: {line}"));
                 }
             }
+            Incoming::Array(_) => self.complaints.push(format!("an array of messages: {line}")),
             Incoming::Message(message) => {
                 match &message {
                     AgentMessage::Request { token, .. } if json.is_null() => {

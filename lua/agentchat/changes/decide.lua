@@ -242,7 +242,7 @@ end
 --- What rejecting hunks does to the text and to the table.
 ---@param file agentchat.ChangedFile
 ---@param buf integer
----@param rejected agentchat.Hunk[] in order
+---@param rejected agentchat.Hunk[] from the top down
 ---@return agentchat.Edit[] edits from the bottom up
 ---@return table<agentchat.Hunk, integer> gone lines in each one's place
 ---@return agentchat.RejectedHunk[] told

@@ -11,6 +11,7 @@ local api = vim.api
 local buffer = require("agentchat.changes.buffer")
 local hunks_of = require("agentchat.changes.hunks")
 local store = require("agentchat.changes.store")
+local syntax = require("agentchat.changes.syntax")
 local virtual = require("agentchat.changes.virtual")
 local words = require("agentchat.changes.words")
 
@@ -29,6 +30,7 @@ local MOST_PAIRS = 30
 ---@field hint? integer its extmark
 ---@field hint_row? integer
 ---@field signs boolean
+---@field beside boolean whether a diff in the same tab page shows what the old lines were, row by row
 
 ---@type table<integer, agentchat.Drawn>
 local drawn = {}
@@ -107,14 +109,15 @@ local function draw_old(buf, state, hunk, is_new, of_old)
     local text = (" −%s"):format(lines_word(#hunk.old))
     mark.virt_text, mark.virt_text_pos = { { text, "AgentChatDiffHint" } }, "eol"
   end
-  if not state.short[hunk.id] then
+  if not state.short[hunk.id] and not state.beside then
     state.full[text_of_old] = true
     local lines = {}
     local tabstop = vim.bo[buf].tabstop
+    local colours = syntax.groups(buf, hunk.old) or {}
     -- The new lines must have room on the same screen.
     local most = math.max(5, math.floor(vim.o.lines / 2))
     for i = 1, math.min(#hunk.old, most) do
-      lines[i] = virtual.line(hunk.old[i], of_old[i] or {}, tabstop)
+      lines[i] = virtual.line(hunk.old[i], of_old[i] or {}, tabstop, colours[i])
     end
     if #hunk.old > most then
       lines[#lines + 1] = { { ("… and %s"):format(lines_word(#hunk.old - most)), "AgentChatDiffHint" } }
@@ -193,6 +196,14 @@ local function has_sign_column(buf)
     end
   end
   return #wins > 0
+end
+
+--- Whether the buffer is in a diff in the current tab page: rows of ours would have none beside them.
+---@param buf integer
+local function is_beside(buf)
+  return vim.iter(api.nvim_tabpage_list_wins(0)):any(function(win)
+    return vim.wo[win].diff and api.nvim_win_get_buf(win) == buf
+  end)
 end
 
 --- The key that is mapped to a `<Plug>` mapping, else the command.
@@ -283,6 +294,7 @@ local function begin(buf, file)
     short = short,
     full = before and before.full or {},
     signs = has_sign_column(buf),
+    beside = is_beside(buf),
   }
 end
 
@@ -301,7 +313,8 @@ local function redraw(file, is_new)
     end
     return
   end
-  if drawn[buf] and drawn[buf].version == file.version then
+  local state = drawn[buf]
+  if state and state.version == file.version and state.beside == is_beside(buf) then
     return
   end
   begin(buf, file)
@@ -479,6 +492,7 @@ function M.start()
       lengthen(api.nvim_get_current_buf())
     end,
   })
+  api.nvim_create_autocmd("OptionSet", { group = group, pattern = "diff", callback = vim.schedule_wrap(draw_windows) })
   api.nvim_create_autocmd("BufUnload", {
     group = group,
     callback = function(args)

@@ -31,17 +31,28 @@ end
 ---@param line string
 ---@param changed integer[][] bytes that are no more
 ---@param tabstop integer
+---@param colours? table<integer, string> the group of each byte in the file's language
 ---@return table[]
-function M.line(line, changed, tabstop)
+function M.line(line, changed, tabstop, colours)
   local chunks, at, width = {}, 0, 0
+  local function piece(to, group)
+    local text = line:sub(at + 1, to)
+    -- A tab's width depends on where it stands.
+    text = printable((" "):rep(width % tabstop) .. text, tabstop):sub(width % tabstop + 1)
+    chunks[#chunks + 1] = { text, group }
+    width = width + api.nvim_strwidth(text)
+    at = to
+  end
   local function add(to, group)
+    while colours and at < to do
+      local colour, stop = colours[at + 1], at + 1
+      while stop < to and colours[stop + 1] == colour do
+        stop = stop + 1
+      end
+      piece(stop, colour and { group, colour } or group)
+    end
     if to > at then
-      local text = line:sub(at + 1, to)
-      -- A tab's width depends on where it stands.
-      text = printable((" "):rep(width % tabstop) .. text, tabstop):sub(width % tabstop + 1)
-      chunks[#chunks + 1] = { text, group }
-      width = width + api.nvim_strwidth(text)
-      at = to
+      piece(to, group)
     end
   end
   for _, range in ipairs(changed) do

@@ -77,7 +77,7 @@ end
 ---@param command string
 local function go(command)
   if vim.bo.buftype ~= "" and vim.bo.buftype ~= "quickfix" then
-    api.nvim_set_current_win(require("agentchat.layout").code_window())
+    api.nvim_set_current_win(require("agentchat.code_window").get())
   end
   local ok, reason = pcall(vim.cmd, command)
   if not ok then

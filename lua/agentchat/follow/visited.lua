@@ -20,7 +20,7 @@ local KEPT = 10
 
 ---@type table<integer, agentchat.VisitedBuffer>
 local visited = {}
----@type integer[] in the order in which they were loaded
+---@type integer[] those loaded first come first
 local order = {}
 
 --- Colours for a buffer without a file type: that would start language servers, and whatever else there is.

@@ -7,6 +7,8 @@ use crate::core::effect::{Effect, Show};
 use crate::core::event::{Event, FileOutcome, TimerKey, UserAction};
 use crate::core::ids::OpenId;
 use crate::core::message::{AgentMessage, AgentRequest, Answer, Reply, RpcError, SessionCapabilities, Update};
+use crate::core::permission::facts::Place;
+use crate::core::permission::weigh::Weighed;
 use crate::core::prompt::PromptCapabilities;
 use crate::core::tool_call::{Location, ToolCallPatch, ToolContent, ToolStatus};
 
@@ -84,6 +86,7 @@ fn unknown_and_invalid_requests_get_the_error_that_is_due() {
     world.asks("1", AgentRequest::Unknown { method: "terminal/unheard_of".into() });
     world.asks("null", AgentRequest::Invalid { problem: "no".into() });
     world.asks("2", AgentRequest::TooLong { limit: 9 });
+    world.asks("3", AgentRequest::Batched);
     let codes: Vec<_> = world
         .replies()
         .iter()
@@ -93,20 +96,23 @@ fn unknown_and_invalid_requests_get_the_error_that_is_due() {
         })
         .collect();
     let expected = [RpcError::METHOD_NOT_FOUND, RpcError::INVALID_PARAMS, RpcError::INVALID_REQUEST].map(Some);
-    assert_eq!(codes, [("1", expected[0]), ("null", expected[1]), ("2", expected[2])]);
+    assert_eq!(codes, [("1", expected[0]), ("null", expected[1]), ("2", expected[2]), ("3", expected[2])]);
 }
 
 #[test]
 fn what_the_user_allowed_is_the_file_that_they_were_asked_about() {
     let mut world = World::running();
-    let path = PathBuf::from("/project/link");
-    world.asks("1", AgentRequest::ReadFile { session: session(), path, line: None, limit: None });
-    world.happen(Event::FileDone(OpenId(1), FileOutcome::Outside("/outside/file".into())));
+    world.weighs = false;
+    let path = PathBuf::from("/p/link");
+    world.asks("1", AgentRequest::ReadFile { session: session(), path: path.clone(), line: None, limit: None });
+    let places = vec![Place { named: path, resolved: "/outside/file".into() }];
+    let weighed = Weighed { root: "/p".into(), places, is_complete: true, kept: Vec::new() };
+    world.happen(Event::Weighed(OpenId(1), weighed));
+    assert_eq!(world.asked(), [OpenId(1)]);
     world.user(UserAction::Respond { request: OpenId(1), option: "agentchat-allow-once".into() });
-    let allowed = world.effects.iter().any(|effect| {
-        matches!(effect, Effect::ReadFile(job, _)
-            if job.confined_to.is_none() && job.path == Path::new("/outside/file"))
-    });
+    let is_allowed =
+        |effect: &Effect| matches!(effect, Effect::ReadFile(job, _) if job.path == Path::new("/outside/file"));
+    let allowed = world.effects.iter().any(is_allowed);
     assert!(allowed, "{:?}", world.effects);
 }
 
@@ -117,16 +123,11 @@ fn a_file_outside_needs_the_users_consent() {
         let mut world = World::running();
         world.asks("1", read());
         let request = OpenId(1);
-        world.happen(Event::FileDone(request, FileOutcome::Outside("/etc/hosts".into())));
         assert_eq!(world.asked(), [request]);
         let option = if allowed { "agentchat-allow-once" } else { "agentchat-reject-once" };
         world.user(UserAction::Respond { request, option: option.into() });
-        let unconfined = world
-            .effects
-            .iter()
-            .filter(|effect| matches!(effect, Effect::ReadFile(job, _) if job.confined_to.is_none()))
-            .count();
-        assert_eq!(unconfined, usize::from(allowed));
+        let reads = world.effects.iter().filter(|effect| matches!(effect, Effect::ReadFile(..))).count();
+        assert_eq!(reads, usize::from(allowed));
         if allowed {
             world.happen(Event::FileDone(request, FileOutcome::Read("x".into())));
             assert_eq!(world.replies(), [("1", &Reply::Content("x".into()))]);
@@ -141,17 +142,16 @@ fn a_file_outside_needs_the_users_consent() {
 fn no_question_about_a_file_is_asked_while_the_turn_is_being_cancelled() {
     let mut world = World::running();
     let read = AgentRequest::ReadFile { session: session(), path: "/etc/passwd".into(), line: None, limit: None };
-    world.asks("1", read);
     world.user(UserAction::Cancel(CHAT));
-    world.happen(Event::FileDone(OpenId(1), FileOutcome::Outside("/etc/passwd".into())));
+    world.asks("1", read);
     assert_eq!(world.asked(), []);
+    assert!(matches!(world.replies()[..], [("1", Reply::Error(RpcError { code: Some(RpcError::CANCELLED), .. }))]));
 }
 
 #[test]
 fn the_card_of_a_write_outside_shows_what_would_be_written() {
     let mut world = World::running();
     world.asks("1", AgentRequest::WriteFile { session: session(), path: "/etc/x".into(), content: "evil\n".into() });
-    world.happen(Event::FileDone(OpenId(1), FileOutcome::Outside("/etc/x".into())));
     let shown = world.shows().rev().find_map(|show| match show {
         Show::Permissions(views) => views.first().map(|view| view.tool.content.clone()),
         _ => None,

@@ -15,6 +15,7 @@ use crate::core::message::{
     AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, RpcError, SessionCapabilities,
     TerminalExit, TerminalVerb, TerminalWanted, Update,
 };
+use crate::core::permission::weigh::WeighJob;
 use crate::core::prompt::{Found, PromptCapabilities, PromptPart, Source};
 use crate::core::requests::ReplyToken;
 use crate::core::text::GrowingText;
@@ -43,6 +44,7 @@ enum Happening {
     TakesBack(usize, usize),
     FileDone(usize, u8),
     Gathered(usize),
+    Weighed(usize),
     Timer(usize),
     TerminalStarted(usize, bool),
     TerminalRead(usize),
@@ -72,6 +74,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (any::<usize>(), any::<usize>()).prop_map(|(c, r)| Happening::TakesBack(c, r)),
         3 => (any::<usize>(), 0u8..6).prop_map(|(r, o)| Happening::FileDone(r, o)),
         3 => any::<usize>().prop_map(Happening::Gathered),
+        6 => any::<usize>().prop_map(Happening::Weighed),
         1 => any::<usize>().prop_map(Happening::Timer),
         3 => (any::<usize>(), prop::bool::weighted(0.8)).prop_map(|(t, ok)| Happening::TerminalStarted(t, ok)),
         2 => any::<usize>().prop_map(Happening::TerminalRead),
@@ -88,6 +91,7 @@ struct Outside {
     sessions: Vec<SessionId>,
     files: Vec<FileJob>,
     gathers: Vec<GatherJob>,
+    weighs: Vec<WeighJob>,
     recalls: Vec<ChatId>,
     /// Commands that are to be started.
     starts: Vec<TerminalJob>,
@@ -108,12 +112,13 @@ fn pick<T: Clone>(list: &[T], at: usize) -> Option<T> {
 impl Outside {
     fn new() -> Self {
         Self {
-            world: World::new(),
+            world: World { weighs: false, ..World::new() },
             alive: Vec::new(),
             calls: Vec::new(),
             sessions: Vec::new(),
             files: Vec::new(),
             gathers: Vec::new(),
+            weighs: Vec::new(),
             recalls: Vec::new(),
             starts: Vec::new(),
             reads: Vec::new(),
@@ -142,6 +147,7 @@ impl Outside {
                 Effect::Gather(job) => self.gathers.push(job),
                 Effect::StartTerminal(job) => self.starts.push(*job),
                 Effect::ReadTerminal(request, terminal) => self.reads.push((request, terminal)),
+                Effect::Weigh(job) => self.weighs.push(job),
                 Effect::SetTimer(key, _) => {
                     self.timers.insert(key);
                 }
@@ -151,7 +157,9 @@ impl Outside {
                 Effect::Show(Show::Permissions(views)) => {
                     self.permissions = views
                         .iter()
-                        .map(|view| (view.request, view.options.iter().map(|option| option.id.clone()).collect()))
+                        .map(|view| {
+                            (view.request, view.choices.iter().map(|choice| choice.option.id.clone()).collect())
+                        })
                         .collect();
                 }
                 Effect::Stop(_)
@@ -161,6 +169,7 @@ impl Outside {
                 | Effect::FeedTerminal(..)
                 | Effect::EndTerminal(..)
                 | Effect::Notify(..)
+                | Effect::Remember(_)
                 | Effect::Transcript(..)
                 | Effect::Show(_)
                 | Effect::Forget(_)
@@ -228,6 +237,12 @@ impl Outside {
                 if !self.gathers.is_empty() {
                     let job = self.gathers.remove(at % self.gathers.len());
                     self.event(Event::Gathered(job.chat, job.prompt, vec![Found::Text("A".into())]));
+                }
+            }
+            Happening::Weighed(at) => {
+                if !self.weighs.is_empty() {
+                    let job = self.weighs.remove(at % self.weighs.len());
+                    self.event(self.world.weighed(&job));
                 }
             }
             Happening::TakeBack(chat, id) => {
@@ -378,7 +393,12 @@ impl Outside {
         let option = |id: &str| PermissionOption { id: id.into(), name: id.into(), kind: "allow_once".into() };
         match kind {
             0 => AgentRequest::Unknown { method: "x".into() },
-            1 => AgentRequest::ReadFile { session, path: "/p/a".into(), line: None, limit: None },
+            1 => AgentRequest::ReadFile {
+                session,
+                path: if self.counter.is_multiple_of(2) { "/p/a" } else { "/x" }.into(),
+                line: None,
+                limit: None,
+            },
             2 => AgentRequest::WriteFile { session, path: "/p/a".into(), content: "x".into() },
             3 => AgentRequest::ReadFile { session, path: "relative".into(), line: None, limit: None },
             4 => AgentRequest::CreateTerminal {
@@ -427,7 +447,7 @@ impl Outside {
             0 => FileOutcome::Missing("m".into()),
             1 => FileOutcome::Refused("r".into()),
             2 => FileOutcome::Failed("f".into()),
-            3 if job.confined_to.is_some() => FileOutcome::Outside("/x".into()),
+            3 => FileOutcome::Written,
             _ => FileOutcome::Read("text".into()),
         };
         self.event(Event::FileDone(job.request, outcome));
@@ -443,6 +463,9 @@ impl Outside {
     /// answered.
     fn settle(&mut self) {
         for round in 0..4 {
+            for job in std::mem::take(&mut self.weighs) {
+                self.event(self.world.weighed(&job));
+            }
             for job in std::mem::take(&mut self.files) {
                 self.finish_file(&job, if round == 0 { 3 } else { 4 });
             }

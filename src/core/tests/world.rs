@@ -1,6 +1,6 @@
 //! A core and what it wanted done, for tests to look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use crate::core::config::{AgentSpec, Config, Timeouts};
@@ -10,6 +10,9 @@ use crate::core::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, Session
 use crate::core::message::{
     AgentCall, AgentMessage, AgentRequest, Answer, Choices, PermissionOption, Reply, SessionCapabilities, Update,
 };
+use crate::core::permission::facts::{Place, normalized};
+use crate::core::permission::judge::{Kept, Rules};
+use crate::core::permission::weigh::{WeighJob, Weighed};
 use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
@@ -23,6 +26,10 @@ pub(super) struct World {
     pub(super) state: State,
     pub(super) now: Millis,
     pub(super) effects: Vec<Effect>,
+    /// Whether requests are weighed at once, by the names of their paths.
+    pub(super) weighs: bool,
+    /// What was answered with "always" before, newest first.
+    pub(super) kept: Vec<Kept>,
 }
 
 pub(super) fn session() -> SessionId {
@@ -51,8 +58,9 @@ impl World {
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
             follow_interval: 250,
             tell_rejections: true,
+            rules: Rules::default(),
         };
-        Self { state: State::new(config), now: Millis(0), effects: Vec::new() }
+        Self { state: State::new(config), now: Millis(0), effects: Vec::new(), weighs: true, kept: Vec::new() }
     }
 
     /// A chat with a session that is ready.
@@ -80,8 +88,27 @@ impl World {
     }
 
     pub(super) fn happen(&mut self, event: Event) {
-        let effects = step(&mut self.state, event, self.now);
-        self.effects.extend(effects);
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for effect in step(&mut self.state, event, self.now) {
+                match effect {
+                    Effect::Weigh(job) if self.weighs => events.push_back(self.weighed(&job)),
+                    effect => self.effects.push(effect),
+                }
+            }
+        }
+    }
+
+    /// What an edge finds out where no path is a link.
+    pub(super) fn weighed(&self, job: &WeighJob) -> Event {
+        let places = job
+            .candidates
+            .iter()
+            .filter(|candidate| !candidate.is_word)
+            .map(|candidate| Place { named: candidate.path.clone(), resolved: normalized(&candidate.path) });
+        let weighed =
+            Weighed { root: job.root.clone(), places: places.collect(), is_complete: true, kept: self.kept.clone() };
+        Event::Weighed(job.request, weighed)
     }
 
     pub(super) fn user(&mut self, action: UserAction) {

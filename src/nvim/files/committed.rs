@@ -40,10 +40,9 @@ impl Files {
         let head = blocking(move || committed(&file)).await?;
         let is_there = blocking(move || looked.exists()).await?;
         let ids: Vec<u64> = match &head {
-            Committed::Unknown => return Ok(true),
             // Whatever is pending in a file that is gone on both sides is that it is gone.
             Committed::Missing if !is_there => pending.hunks().iter().map(|hunk| hunk.id).collect(),
-            Committed::Missing => return Ok(true),
+            Committed::Missing | Committed::Unknown => return Ok(true),
             Committed::Text(head) => {
                 let now = match self.stat(path, deadline).await? {
                     Some(loaded) => match self.buffer_text(path, &loaded, deadline).await? {

@@ -21,8 +21,6 @@ use crate::nvim::{hand, wire};
 const CONFLICT: &str = "agentchat.conflict";
 /// Text per call, in bytes, as in `buffer.rs`.
 const PIECE: usize = 64 * 1024;
-/// What is left of [`PATIENCE`] for Neovim's answers once a user who is busy in the buffer is not waited for any more.
-const ANSWERING: Duration = Duration::from_secs(1);
 
 /// An edit of a buffer.
 pub(super) struct Request {
@@ -112,7 +110,7 @@ impl Files {
                     }
                     Edited::Stale => {}
                     Edited::Busy => {
-                        if !self.wait_until_free(deadline - ANSWERING).await {
+                        if !self.wait_until_free(deadline - PATIENCE + self.busy_patience()).await {
                             self.write_ahead(job, path, &loaded, lines, &plan).await?;
                             self.put_refused_away(path);
                             return Ok(loaded.form.to_file(&theirs, true));
@@ -341,6 +339,11 @@ impl Files {
         if let Err(trouble) = self.edit(path, loaded, request).await {
             tracing::warn!(path = %path.display(), %trouble, "what a save changed is not pending");
         }
+    }
+
+    /// How long a user who is busy in the buffer is waited for.
+    fn busy_patience(&self) -> Duration {
+        Duration::from_millis(self.shared.busy_patience.load(std::sync::atomic::Ordering::Relaxed)).min(PATIENCE)
     }
 
     /// Whether a write may save what the user has not saved themselves.

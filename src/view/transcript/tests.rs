@@ -294,7 +294,7 @@ proptest! {
                     view.set_queued(prompts);
                 }
                 Happening::Ask(lines) => {
-                    asked = lines.iter().map(|line| Row::of(line, "AgentChatPermissionText")).collect();
+                    asked = lines.iter().map(|line| Row::of(line, "AgentChatPermissionKey")).collect();
                     view.set_asked(asked.clone());
                 }
                 Happening::See(first, rows) => view.see(*first..first + rows),
