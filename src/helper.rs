@@ -143,7 +143,6 @@ struct Owner {
 }
 
 /// What a task of ours brings back.
-#[expect(clippy::large_enum_variant, reason = "events are the rule; each is moved a few times, and few wait")]
 enum Finished {
     Frame(Result<Value, hand::HandError>),
     Work(Box<Event>),

@@ -150,30 +150,6 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
         "asked" => FromLua::Asked(chat()?, array(arguments, "rows").iter().filter_map(asked_row).collect()),
         "file_free" => FromLua::FileFree(get(arguments, "buf")?.as_i64()?),
         "mirror_gone" => FromLua::MirrorGone(get(arguments, "buf")?.as_i64()?),
-        "open" => FromLua::Action(UserAction::Open {
-            chat: chat()?,
-            agent: string(arguments, "agent"),
-            cwd: PathBuf::from(string(arguments, "cwd")?),
-            known: known(arguments),
-        }),
-        "sessions" => FromLua::Action(UserAction::ListSessions {
-            question: QuestionId(integer(arguments, "id")?),
-            agent: string(arguments, "agent"),
-            cwd: string(arguments, "cwd").map(PathBuf::from),
-            at: PathBuf::from(string(arguments, "at")?),
-        }),
-        "delete_session" => FromLua::Action(UserAction::DeleteSession {
-            agent: string(arguments, "agent")?,
-            session: string(arguments, "session").map(|id| SessionId::from(id.as_str())),
-            key: integer(arguments, "key").map(SessionKey),
-        }),
-        "take_along" => FromLua::Action(UserAction::TakeAlong(chat()?)),
-        "close" => FromLua::Action(UserAction::Close(chat()?)),
-        "prompt" => FromLua::Action(UserAction::Prompt {
-            chat: chat()?,
-            id: PromptId(integer(arguments, "id")?),
-            parts: array(arguments, "parts").iter().filter_map(part).collect(),
-        }),
         "find_files" => FromLua::FindFiles(
             integer(arguments, "id")?,
             Wanted {
@@ -182,19 +158,6 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
                 limit: usize::try_from(integer(arguments, "limit")?).ok()?,
             },
         ),
-        "take_back" => FromLua::Action(UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?))),
-        "cancel" => FromLua::Action(UserAction::Cancel(chat()?)),
-        "respond" => FromLua::Action(UserAction::Respond {
-            request: OpenId(integer(arguments, "request")?),
-            option: string(arguments, "option")?,
-        }),
-        "run_command" => FromLua::Action(UserAction::RunCommand {
-            run: integer(arguments, "run")?,
-            chat: chat()?,
-            wanted: Box::new(wanted(arguments)),
-            cwd: PathBuf::from(string(arguments, "cwd")?),
-        }),
-        "terminal_kill" => FromLua::Action(UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?))),
         "terminal_input" => FromLua::TerminalInput(
             TerminalId(integer(arguments, "terminal")?),
             match get(arguments, "data")? {
@@ -208,24 +171,69 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             u16::try_from(integer(arguments, "columns")?).ok()?,
             u16::try_from(integer(arguments, "rows")?).ok()?,
         ),
-        "undo" => FromLua::Action(UserAction::Undo {
-            chat: chat()?,
-            turn: integer(arguments, "turn"),
-            replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
-        }),
-        "changes_decided" => FromLua::Action(UserAction::Decided {
-            chat: chat()?,
-            path: PathBuf::from(string(arguments, "path")?),
-            rejected: array(arguments, "rejected").iter().filter_map(rejection).collect(),
-            pending: array(arguments, "pending").iter().filter_map(Value::as_u64).collect(),
-        }),
         "changes_pending" => FromLua::ChangesPending(
             PathBuf::from(string(arguments, "path")?),
             integer(arguments, "pending").is_some_and(|count| count > 0),
         ),
         "file_saved" => FromLua::FileSaved(PathBuf::from(string(arguments, "path")?)),
         "offer_rejected" => FromLua::OfferRejected(PathBuf::from(string(arguments, "path")?)),
-        "restart" => FromLua::Action(UserAction::Restart(chat()?)),
+        _ => FromLua::Action(action(name, arguments)?),
+    })
+}
+
+/// Reads what the user did; `None` if it is unknown or lacks something.
+fn action(name: &str, arguments: &Value) -> Option<UserAction> {
+    let chat = || Some(ChatId(integer(arguments, "chat")?));
+    Some(match name {
+        "open" => UserAction::Open {
+            chat: chat()?,
+            agent: string(arguments, "agent"),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+            known: known(arguments),
+        },
+        "sessions" => UserAction::ListSessions {
+            question: QuestionId(integer(arguments, "id")?),
+            agent: string(arguments, "agent"),
+            cwd: string(arguments, "cwd").map(PathBuf::from),
+            at: PathBuf::from(string(arguments, "at")?),
+        },
+        "delete_session" => UserAction::DeleteSession {
+            agent: string(arguments, "agent")?,
+            session: string(arguments, "session").map(|id| SessionId::from(id.as_str())),
+            key: integer(arguments, "key").map(SessionKey),
+        },
+        "take_along" => UserAction::TakeAlong(chat()?),
+        "close" => UserAction::Close(chat()?),
+        "prompt" => UserAction::Prompt {
+            chat: chat()?,
+            id: PromptId(integer(arguments, "id")?),
+            parts: array(arguments, "parts").iter().filter_map(part).collect(),
+        },
+        "take_back" => UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?)),
+        "cancel" => UserAction::Cancel(chat()?),
+        "respond" => UserAction::Respond {
+            request: OpenId(integer(arguments, "request")?),
+            option: string(arguments, "option")?,
+        },
+        "run_command" => UserAction::RunCommand {
+            run: integer(arguments, "run")?,
+            chat: chat()?,
+            wanted: Box::new(wanted(arguments)),
+            cwd: PathBuf::from(string(arguments, "cwd")?),
+        },
+        "terminal_kill" => UserAction::KillTerminal(TerminalId(integer(arguments, "terminal")?)),
+        "undo" => UserAction::Undo {
+            chat: chat()?,
+            turn: integer(arguments, "turn"),
+            replace: array(arguments, "replace").iter().filter_map(text).map(PathBuf::from).collect(),
+        },
+        "changes_decided" => UserAction::Decided {
+            chat: chat()?,
+            path: PathBuf::from(string(arguments, "path")?),
+            rejected: array(arguments, "rejected").iter().filter_map(rejection).collect(),
+            pending: array(arguments, "pending").iter().filter_map(Value::as_u64).collect(),
+        },
+        "restart" => UserAction::Restart(chat()?),
         _ => return None,
     })
 }
