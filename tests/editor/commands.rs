@@ -35,7 +35,6 @@ fn a_command_with_nothing_to_do_says_so_and_starts_nothing() {
         ("cancel", "nothing to cancel"),
         ("allow", "no permission request is displayed"),
         ("deny", "no permission request is displayed"),
-        ("permissions", "no permission request is open"),
         ("prompt", "needs a text"),
         ("dance", "there is no :AgentChat dance"),
         ("cancel now", "takes no argument"),

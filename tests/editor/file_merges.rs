@@ -360,8 +360,15 @@ fn is_dirty(editor: &Editor) -> bool {
 
 #[test]
 fn a_file_in_which_another_neovim_has_unsaved_text_is_not_written() {
-    let steps =
-        [gate("typed"), write_file("a.txt", "agent\n"), gate("saved"), write_file("a.txt", "agent\n"), gate("end")];
+    let steps = [
+        gate("typed"),
+        write_file("a.txt", "agent\n"),
+        gate("saved"),
+        write_file("a.txt", "agent\n"),
+        read_file("a.txt"),
+        write_file("a.txt", "agent\n"),
+        gate("end"),
+    ];
     let setup = Setup::new().file("a.txt", "one\n").file("b.txt", "b\n").arg("b.txt");
     let (agent, editor) = at_work_with(setup, steps);
     let other = another_neovim(&editor, "ccmine<Esc>");
@@ -374,7 +381,9 @@ fn a_file_in_which_another_neovim_has_unsaved_text_is_not_written() {
     other.input(":w<CR>");
     other.wait_until("the save", |other| !is_dirty(other));
     agent.open_gate("saved");
-    written(&agent, 1 + 1);
+    let (_, message) = refusal(&agent, WRITE, 2);
+    assert!(message.contains("you have not seen"), "{message}");
+    written(&agent, 3);
     assert_eq!(on_disk(&editor, "a.txt"), "agent\n");
     other.command("set autoread | checktime");
     assert_eq!(other.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)", json!([])), json!(["agent"]));

@@ -139,12 +139,12 @@ fn a_cancel_with_nothing_to_stop_says_so() {
 fn requests_that_nobody_knows_are_answered() {
     let scenario = Scenario::new().on_prompt([
         request("x/unheard_of", json!({})),
-        request("terminal/create", json!({ "sessionId": "$session", "command": "ls" })),
+        request("terminal/resize", json!({ "sessionId": "$session", "terminalId": "terminal-1" })),
         end_turn(),
     ]);
     let (agent, editor) = chat::open(&scenario, Setup::new());
     editor.prompt("go");
-    for method in ["x/unheard_of", "terminal/create"] {
+    for method in ["x/unheard_of", "terminal/resize"] {
         assert_eq!(agent.wait_answer(method, 1)["error"]["code"], json!(-32601), "{method}");
     }
     editor.wait_until("the end of the turn", |e| !e.events("AgentChatTurnEnd").is_empty());

@@ -190,11 +190,10 @@ fn a_start_that_is_answered_with_nothing_fails_with_a_reason() {
 
 #[test]
 fn requests_that_are_not_served_are_refused_at_once() {
-    const METHODS: [&str; 8] = [
+    const METHODS: [&str; 7] = [
         "x/unknown",
         "_vendor.example/ask",
-        "terminal/create",
-        "terminal/output",
+        "terminal/resize",
         "elicitation/create",
         "mcp/message",
         "session/prompt",
@@ -343,7 +342,8 @@ fn what_is_offered_to_the_agent_is_what_works() {
     assert_eq!(params["protocolVersion"], 1);
     assert_eq!(params["clientInfo"]["name"], "agentchat.nvim");
     assert_eq!(params["clientCapabilities"]["fs"], json!({ "readTextFile": true, "writeTextFile": true }));
-    assert_ne!(params["clientCapabilities"]["terminal"], json!(true));
+    assert_eq!(params["clientCapabilities"]["terminal"], json!(true));
+    assert_eq!(params["clientCapabilities"]["_meta"], json!({ "terminal_output": true }));
     let session = agent.received("session/new")[0]["params"].clone();
     assert_eq!(session, json!({ "cwd": editor.project(), "mcpServers": [] }));
 }
