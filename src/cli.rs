@@ -10,10 +10,11 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::agents::list::ListArgs;
 use crate::chat::args::{ChatArgs, EXAMPLES, StoredCommand};
 use crate::chat::profiles::ProfileCommand;
 use crate::process::guard;
-use crate::{changes, chat, helper, logging, tour};
+use crate::{agents, changes, chat, helper, logging, tour};
 
 /// A coding agent in your Neovim. The plugin starts this program by itself; `agentchat agent` can be used from any
 /// editor that speaks the Agent Client Protocol.
@@ -37,6 +38,9 @@ enum Action {
     },
     /// Be an agent of the Agent Client Protocol on standard input and output: a guided tour of the plugin
     Agent,
+    /// List the agents that are known by name: which are installed, which version, and how to get the others
+    #[command(after_help = "For example: agentchat agents --check")]
+    Agents(ListArgs),
     /// Ask a model and print its answer: tools, files, structured output, kept responses
     #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
     Chat {
@@ -88,6 +92,7 @@ pub fn main() -> ExitCode {
         Action::Agent => finish(block_on(async {
             tour::run(tokio::io::stdin(), tokio::io::stdout()).await.map_err(io::Error::other)
         })),
+        Action::Agents(args) => finish(block_on(agents::list::run(args))),
         Action::Chat { stored: Some(command), .. } => run_to_exit_code(chat::stored(command)),
         Action::Chat { stored: None, ask } | Action::PlusChat(ask) => run_to_exit_code(chat::ask(*ask)),
         Action::Profile { command } => run_to_exit_code(chat::profiles::run(command)),

@@ -65,27 +65,6 @@ local function given(name)
   return name ~= "" and name or nil
 end
 
-local function list_agents()
-  local helper = require("agentchat.helper")
-  local lines = {}
-  for _, name in ipairs(agent_names()) do
-    local notes = {}
-    if helper.info and helper.info.default_agent == name then
-      notes[#notes + 1] = "default"
-    end
-    for _, each in ipairs(require("agentchat.chats").all()) do
-      if (each.status.agent or each.agent) == name then
-        notes[#notes + 1] = ("chat %d %s"):format(each.id, each.status.state)
-      end
-    end
-    lines[#lines + 1] = #notes > 0 and ("%s (%s)"):format(name, table.concat(notes, ", ")) or name
-  end
-  if #lines == 0 then
-    lines[1] = "no agent is known yet; :AgentChat starts the helper, which looks for them"
-  end
-  require("agentchat.message").show("info", table.concat(lines, ", "))
-end
-
 ---@param words string[]
 ---@return fun(): string[]
 local function one_of(words)
@@ -262,7 +241,12 @@ M.subcommands = {
       require("agentchat.undo").run(tonumber(args))
     end,
   },
-  agents = { takes = "nothing", run = list_agents },
+  agents = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.agents").open()
+    end,
+  },
   terminals = {
     takes = "argument",
     bang = true,

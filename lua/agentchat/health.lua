@@ -62,27 +62,108 @@ local function check_helper()
   end
 end
 
-local function check_agents()
-  local config = require("agentchat.config").get()
-  for name, spec in vim.spairs(config.agents) do
-    if vim.fn.executable(spec.command[1]) == 1 then
-      health.ok(("agent %s: %s"):format(name, table.concat(spec.command, " ")))
+--- How long the agents may take to answer, in milliseconds; the slowest seen took 22 s on a busy machine.
+local PATIENCE = 30000
+
+---@param agent agentchat.ListedAgent
+local function report_agent(agent)
+  local name = agent.name .. (agent.is_default and " (default)" or "")
+  local command = table.concat(agent.command, " ")
+  if not agent.path then
+    if agent.source == "configured" then
+      health.error(("%s: %s"):format(name, agent.problem), ("Correct `agents.%s.command`"):format(agent.name))
     else
-      health.error(
-        ("agent %s: there is no program %s"):format(name, spec.command[1]),
-        "Correct `agents." .. name .. ".command`"
+      health.info(("%s is not installed: %s"):format(name, agent.install or agent.problem))
+    end
+    return
+  end
+  local told = ("%s %s (`%s`)"):format(name, agent.version or "", command):gsub("  ", " ")
+  local checked = agent.checked
+  if not checked then
+    health.warn(("%s did not answer within %d s"):format(told, PATIENCE / 1000), "Run it in a terminal to see why")
+  elseif checked.problem then
+    health.error(("%s: %s"):format(told, checked.problem), "Run it in a terminal to see why")
+  elseif checked.starts_session == false then
+    local ways = #checked.methods > 0 and ("it offers: " .. table.concat(checked.methods, ", ")) or nil
+    health.warn(told .. " answers, but one has to sign in first", { agent.sign_in or ":AgentChat shows how", ways })
+  else
+    health.ok(told .. " answers and starts a session")
+  end
+end
+
+local function check_agents()
+  health.start("agentchat: agents")
+  local found, order, finished = {}, {}, false
+  local failure
+  local process, problem = require("agentchat.agents").look(true, function(agent)
+    if not found[agent.name] then
+      order[#order + 1] = agent.name
+    end
+    found[agent.name] = agent
+  end, function(why)
+    finished, failure = true, why
+  end)
+  if not process then
+    health.error(problem --[[@as string]])
+    return
+  end
+  vim.wait(PATIENCE, function()
+    return finished
+  end, 50)
+  if not finished then
+    process:kill("sigterm")
+  end
+  for _, name in ipairs(order) do
+    report_agent(found[name])
+  end
+  if failure then
+    health.error("the agents cannot be listed: " .. failure)
+  end
+end
+
+local function check_terminal()
+  health.start("agentchat: terminal and clipboard")
+  if vim.o.termguicolors then
+    health.ok("'termguicolors' is on: terminals of agents have all colours")
+  else
+    health.info("'termguicolors' is off: colours of agents' terminals are those of your terminal's palette")
+  end
+  if vim.env.TMUX then
+    local ok, result = pcall(function()
+      return vim.system({ "tmux", "show-options", "-gv", "focus-events" }, { text = true, timeout = 2000 }):wait()
+    end)
+    if ok and vim.trim(result.stdout or "") == "on" then
+      health.ok("tmux tells Neovim when it has the focus")
+    else
+      health.warn(
+        "tmux does not tell Neovim when it has the focus: you are not told of requests while you are elsewhere",
+        "Add `set -g focus-events on` to your tmux.conf"
       )
     end
   end
-  local info = require("agentchat.helper").info
-  if info and info.agents then
-    health.info("agents the helper knows: " .. table.concat(info.agents, ", "))
+  local command, problem = require("agentchat.paste").clipboard_command()
+  if command then
+    health.ok(("images are pasted with %s"):format(command[1]))
   else
-    health.info("the built-in agents are looked for when the helper starts (:AgentChat)")
+    health.info("images cannot be pasted: " .. problem)
   end
-  if config.default_agent then
-    health.info("default agent: " .. config.default_agent)
+end
+
+local function check_folders()
+  health.start("agentchat: files")
+  local state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat")
+  if vim.fn.isdirectory(state) == 0 then
+    health.info(("state: %s (made with the first chat)"):format(state))
+  elseif vim.fn.filewritable(state) == 2 then
+    local kept = vim.uv.fs_stat(vim.fs.joinpath(state, "store.db"))
+    health.ok(("state: %s%s"):format(state, kept and (", %.1f MB are kept"):format(kept.size / 1e6) or ""))
+  else
+    health.error(
+      ("state: %s cannot be written: neither sessions nor answers are kept"):format(state),
+      "Make the folder yours"
+    )
   end
+  health.info("log: " .. require("agentchat.log").folder())
 end
 
 function M.check()
@@ -92,7 +173,8 @@ function M.check()
   check_binary()
   check_helper()
   check_agents()
-  health.info("log: " .. require("agentchat.log").folder())
+  check_terminal()
+  check_folders()
   local messages = require("agentchat.message").history
   if #messages > 0 then
     health.start("agentchat: last messages")

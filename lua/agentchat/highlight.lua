@@ -25,6 +25,7 @@ M.groups = {
   { "AgentChatFold", "Comment", "what is folded" },
   { "AgentChatQueued", "NonText", "a prompt that waits" },
   { "AgentChatMention", "Special", "what goes along with a prompt" },
+  { "AgentChatListTitle", "Title", "a heading in a list of ours" },
   { "AgentChatDim", "NonText", "what is beside the point" },
   { "AgentChatAdded", "Added", "a line that an edit adds" },
   { "AgentChatRemoved", "Removed", "a line that an edit removes" },

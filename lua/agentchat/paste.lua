@@ -32,9 +32,10 @@ local programs = {
   },
 }
 
+--- The command that writes the clipboard's image to standard output.
 ---@return string[]? command
 ---@return string? problem what to do about it
-local function clipboard_command()
+function M.clipboard_command()
   local missing
   for _, entry in ipairs(programs) do
     if entry.here() then
@@ -60,7 +61,7 @@ end
 --- Adds the clipboard's image to the current tab page's next prompt. Returns at once.
 function M.image()
   local message = require("agentchat.message")
-  local command, problem = clipboard_command()
+  local command, problem = M.clipboard_command()
   if not command then
     message.show("error", problem --[[@as string]])
     return

@@ -2,8 +2,6 @@
 
 local M = {}
 
-local api = vim.api
-
 ---@class agentchat.RememberedAnswer
 ---@field id integer
 ---@field made_at integer seconds since 1970
@@ -16,14 +14,8 @@ local api = vim.api
 ---@field rules string[]
 ---@field answers agentchat.RememberedAnswer[]
 
-local ns = api.nvim_create_namespace("agentchat.permissions")
-local NAME = "agentchat://permissions"
-local MOST_ROWS = 15
-
 ---@type integer counts questions; only the newest is answered
 local asked = 0
----@type integer?
-local buf
 ---@type table<integer, fun()> what `x` and `<CR>` do in a row (1-based)
 local revoke_at, show_at = {}, {}
 ---@type string where the user was when they asked
@@ -42,42 +34,26 @@ function M.open()
   ask()
 end
 
----@param rows table<integer, fun()>
----@param nothing string what to say where there is nothing to do
-local function act(rows, nothing)
-  local found = rows[api.nvim_win_get_cursor(0)[1]]
-  if found then
-    found()
-  else
-    require("agentchat.message").show("info", nothing)
-  end
-end
-
----@return integer
-local function create_buffer()
-  buf = require("agentchat.chats").create_buffer(NAME)
-  vim.bo[buf].bufhidden = "wipe"
-  vim.bo[buf].filetype = "agentchat_permissions"
-  vim.bo[buf].modifiable = false
-  ---@param name string
-  ---@param key string
-  ---@param description string
-  ---@param run fun()
-  local function map(name, key, description, run)
-    vim.keymap.set("n", name, run, { buffer = buf, desc = description })
-    vim.keymap.set("n", key, name, { buffer = buf, desc = description })
-  end
-  map("<Plug>(agentchat-permissions-revoke)", "x", "Revoke the answer at the cursor", function()
-    act(revoke_at, "there is no remembered answer in this line")
-  end)
-  map("<Plug>(agentchat-permissions-show)", "<CR>", "Show the request at the cursor", function()
-    act(show_at, "there is no open request in this line")
-  end)
-  map("<Plug>(agentchat-permissions-close)", "q", "Close the list", function()
-    pcall(api.nvim_win_close, 0, false)
-  end)
-  return buf
-end
+---@type agentchat.ListBuffer
+local list_buffer
+list_buffer = require("agentchat.list_buffer").new("agentchat://permissions", "agentchat_permissions", {
+  {
+    plug = "permissions-revoke",
+    key = "x",
+    description = "Revoke the answer at the cursor",
+    run = function()
+      list_buffer:act(revoke_at, "there is no remembered answer in this line")
+    end,
+  },
+  {
+    plug = "permissions-show",
+    key = "<CR>",
+    description = "Show the request at the cursor",
+    run = function()
+      list_buffer:act(show_at, "there is no open request in this line")
+    end,
+  },
+})
 
 ---@param seconds integer
 ---@return string
@@ -87,7 +63,7 @@ end
 
 ---@param list agentchat.PermissionList
 ---@return string[] lines
----@return table<integer, boolean> headings by row (1-based)
+---@return table<integer, string> highlight groups by row (1-based)
 local function render(list)
   local lines, headings = {}, {}
   revoke_at, show_at = {}, {}
@@ -100,7 +76,7 @@ local function render(list)
       lines[#lines + 1] = ""
     end
     lines[#lines + 1] = heading
-    headings[#lines] = true
+    headings[#lines] = "AgentChatListTitle"
     for place, item in ipairs(items) do
       add(item, place)
     end
@@ -152,34 +128,9 @@ function M.receive(number, list)
   if number ~= asked then
     return
   end
-  local is_open = buf and api.nvim_buf_is_valid(buf)
-  local shown_in = is_open and vim.fn.win_findbuf(buf --[[@as integer]])[1] or nil
-  local target = is_open and buf --[[@as integer]] or create_buffer()
   local lines, headings = render(list)
-  vim.bo[target].modifiable = true
-  api.nvim_buf_set_lines(
-    target,
-    0,
-    -1,
-    true,
-    vim.tbl_map(function(line)
-      return (line:gsub("%c", " "))
-    end, lines)
-  )
-  vim.bo[target].modifiable = false
-  api.nvim_buf_clear_namespace(target, ns, 0, -1)
-  for row in pairs(headings) do
-    api.nvim_buf_set_extmark(target, ns, row - 1, 0, { line_hl_group = "AgentChatPermissionTitle" })
-  end
-  if not shown_in then
-    local height = math.min(#lines, MOST_ROWS)
-    local win = api.nvim_open_win(target, true, { split = "below", win = -1, height = height })
-    vim.wo[win].winfixheight = true
-    vim.wo[win].wrap = false
-    vim.wo[win].number, vim.wo[win].relativenumber, vim.wo[win].signcolumn = false, false, "no"
-    local first = next(revoke_at) and math.min(unpack(vim.tbl_keys(revoke_at))) or 1
-    api.nvim_win_set_cursor(win, { first, 0 })
-  end
+  local first = next(revoke_at) and math.min(unpack(vim.tbl_keys(revoke_at))) or 1
+  list_buffer:show(lines, headings, first)
 end
 
 return M

@@ -12,6 +12,7 @@ use super::quirks::Quirks;
 use super::state::{Chat, Connection, PendingCall, Phase, Session, State};
 use super::transcript::Severity;
 use super::updates::MAX_EARLY;
+use crate::agents::quirks_of;
 
 /// The protocol version that we speak.
 const PROTOCOL_VERSION: u64 = 1;
@@ -43,7 +44,7 @@ impl State {
                 sessions: HashMap::new(),
                 takes: PromptCapabilities::default(),
                 can: SessionCapabilities::default(),
-                quirks: Quirks::default(),
+                quirks: Quirks::NONE,
                 failed_chats: Vec::new(),
                 early: Vec::new(),
                 early_room: MAX_EARLY,
@@ -148,7 +149,7 @@ impl State {
             (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name, takes, can })) => {
                 connection.takes = takes;
                 connection.can = can;
-                connection.quirks = agent_name.map(|name| Quirks::of(&name)).unwrap_or_default();
+                connection.quirks = agent_name.as_deref().map(quirks_of).unwrap_or_default();
                 self.initialized(conn, protocol_version);
             }
             (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {

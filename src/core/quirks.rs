@@ -1,4 +1,5 @@
-//! What is peculiar about single agents: one table, each entry with the traffic that shows it.
+//! What may be peculiar about an agent. Which agent it is of is in the table of agents (`agents::known`), each with the
+//! traffic that shows it.
 
 /// Deviations from the protocol, or from what it leaves open, that a client has to live with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,26 +25,8 @@ pub enum CommandIn {
     TextAfter(&'static str),
 }
 
-/// By `agentInfo.name`.
-const TABLE: &[(&str, Quirks)] = &[
-    // tests/recordings/gemini-cli-0.61.0-edit.jsonl: `fs/read_text_file` #5 answered -32002, then `write_file` failed with
-    // "Error checking existing file"; gemini-cli-0.61.0-emptyread.jsonl: the same, answered with "", and the file is written.
-    // gemini-cli-0.61.0-shell.jsonl: `session/request_permission` of a shell command has no `rawInput`, the title is the command.
-    ("gemini-cli", Quirks { missing_file_reads_empty: true, lines_from_zero: false, command_in: CommandIn::Title }),
-    // kimi-code-2.1.0-edit.jsonl: `session/request_permission` #16 comes before the call's `rawInput`.
-    (
-        "Kimi Code CLI",
-        Quirks {
-            missing_file_reads_empty: false,
-            lines_from_zero: false,
-            command_in: CommandIn::TextAfter("Requesting approval to Running: "),
-        },
-    ),
-];
-
 impl Quirks {
-    /// The quirks of the agent that calls itself `name`.
-    pub fn of(name: &str) -> Self {
-        TABLE.iter().find(|(known, _)| *known == name).map(|(_, quirks)| *quirks).unwrap_or_default()
-    }
+    /// None: what the protocol says.
+    pub const NONE: Self =
+        Self { missing_file_reads_empty: false, lines_from_zero: false, command_in: CommandIn::Arguments };
 }

@@ -1,6 +1,6 @@
 //! `:AgentChat` itself: its subcommands, their completion, and what it says when there is nothing to do.
 
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::chat;
 use crate::support::scenario::Scenario;
@@ -75,14 +75,77 @@ fn a_wrong_configuration_is_named_and_the_rest_is_used() {
     editor.wait_until("the configured bound", |e| chat::window(e, "agentchat_prompt").unwrap().height == 5);
 }
 
+/// The rows of the list of agents, of which the first is a heading.
+fn listed(editor: &Editor) -> Vec<String> {
+    let rows = editor.lua(
+        r"for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+            if vim.bo[buf].filetype == 'agentchat_agents' then return vim.api.nvim_buf_get_lines(buf, 0, -1, true) end
+          end
+          return {}",
+        json!([]),
+    );
+    rows.as_array()
+        .map(|rows| rows.iter().filter_map(|row| row.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default()
+}
+
 #[test]
-fn many_agents_are_listed_without_a_question() {
-    let agents: serde_json::Map<String, Json> =
-        (0..30).map(|number| (format!("agent-{number}"), json!({ "command": ["true"] }))).collect();
-    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new().size(80, 10).config("agents", json!(agents)));
+fn agents_are_listed_with_how_to_get_them_and_started_from_there() {
+    let agent = ScriptedAgent::new(&Scenario::new());
+    let setup = Setup::new()
+        .size(100, 30)
+        .agent("scripted", &agent)
+        .config(
+            "agents",
+            json!({ "missing": { "command": ["no-such-program"] }, "scripted": { "command": agent.command() } }),
+        )
+        .config("default_agent", json!("scripted"));
+    let editor = Editor::start(setup);
     editor.input(":AgentChat agents<CR>");
-    editor.wait_until("the list", |e| e.messages().contains("agent-0"));
-    assert_eq!(editor.lua("return vim.api.nvim_get_mode().blocking", json!([])), json!(false));
+    let is_known = |e: &Editor| listed(e).iter().any(|row| row.contains("goose") && row.contains("not installed"));
+    editor.wait_until("the list", |e| {
+        is_known(e) && listed(e)[1].contains("scripted") && listed(e)[1].contains("default")
+    });
+    let row_of =
+        |e: &Editor, name: &str| listed(e).iter().position(|row| row.trim_start().starts_with(name)).unwrap() + 1;
+    assert!(
+        listed(&editor)[row_of(&editor, "missing") - 1].contains("its program is missing"),
+        "{:?}",
+        listed(&editor)
+    );
+    editor.input(&format!("{}G<CR>", row_of(&editor, "goose")));
+    editor.wait_until("how to get it", |e| listed(e).iter().any(|row| row.contains("to install it: see https://")));
+    editor.input("K");
+    editor.wait_until("less again", |e| !listed(e).iter().any(|row| row.contains("to install it")));
+    assert!(agent.pids().is_empty(), "nothing was started to list it");
+    editor.input(&format!("{}G<CR>", row_of(&editor, "scripted")));
+    editor.wait_state("idle");
+    editor.wait_until("the list is closed", |e| listed(e).is_empty());
+    editor.input("<Esc>:AgentChat agents<CR>");
+    editor.wait_until("its chat", |e| {
+        listed(e).iter().any(|row| row.contains("scripted") && row.contains("chat 1 idle"))
+    });
+}
+
+#[test]
+fn checkhealth_tells_of_agents_terminal_and_files() {
+    let (_agent, editor) = chat::start(&Scenario::new(), Setup::new().size(120, 40));
+    editor.command("checkhealth agentchat");
+    let report = || {
+        let text = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), ' ')", json!([]));
+        text.as_str().unwrap_or_default().to_owned()
+    };
+    editor.wait_until("the report", |_| report().contains("log: "));
+    let report = report();
+    for wanted in [
+        "answers and starts a session",
+        "the configuration is valid",
+        "termguicolors",
+        "images cannot be pasted",
+        "state: ",
+    ] {
+        assert!(report.contains(wanted), "{wanted}: {report}");
+    }
 }
 
 #[test]

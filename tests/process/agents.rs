@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use agentchat::process::{AgentProcess, Exit, Spawn, SpawnError};
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Mark, until};
+use crate::support::{Mark, executable, until};
 
 fn spawn_in(cwd: &Path, command: &[&str], env: &[(&str, &str)]) -> Result<AgentProcess, SpawnError> {
     AgentProcess::spawn(&Spawn {
@@ -28,13 +27,6 @@ async fn output(mut agent: AgentProcess) -> String {
     agent.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
     agent.wait().await.unwrap();
     text
-}
-
-/// Written by another process: a file that this one has open for writing while another test's thread forks could not be
-/// started (`ETXTBSY`).
-fn executable(path: &Path, text: &str) {
-    let script = "printf %s \"$2\" >\"$1\" && chmod +x \"$1\"";
-    assert!(Command::new("sh").args(["-c", script, "sh"]).arg(path).arg(text).status().unwrap().success());
 }
 
 #[tokio::test]

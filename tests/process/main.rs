@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod agents;
+mod agents_listed;
 mod guard;
 mod logging;
 mod support;

@@ -1,7 +1,7 @@
 //! Finding processes by a mark in their environment, and waiting for conditions.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -26,6 +26,13 @@ pub(crate) fn example(name: &str) -> PathBuf {
     let path = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
     assert!(path.exists(), "{} is missing: run `cargo build --examples`", path.display());
     path
+}
+
+/// Written by another process: a file that this one has open for writing while another test's thread forks could not be
+/// started (`ETXTBSY`).
+pub(crate) fn executable(path: &Path, text: &str) {
+    let script = "printf %s \"$2\" >\"$1\" && chmod +x \"$1\"";
+    assert!(Command::new("sh").args(["-c", script, "sh"]).arg(path).arg(text).status().unwrap().success());
 }
 
 /// A value of the environment that every process started below a test inherits. Whatever is left is killed at the end.

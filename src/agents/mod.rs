@@ -1,26 +1,31 @@
-//! The agents that are known by name. Data, in one place; everything else treats all agents alike.
+//! Agents by name: those that are known ([`known`]), those that can be started here, and a look at each of them
+//! ([`probe`], [`list`]).
+
+pub mod known;
+pub mod list;
+pub mod probe;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+
+pub use known::{KNOWN, Known, known, quirks_of};
 
 use crate::core::config::AgentSpec;
 
 /// The built-in guide, which needs nothing.
 pub const TOUR: &str = "tour";
 
-/// An agent that is offered when its program is found.
-struct Known {
-    name: &'static str,
-    command: &'static [&'static str],
+impl Known {
+    fn spec(&self) -> AgentSpec {
+        AgentSpec { command: self.command.iter().map(|&word| word.to_owned()).collect(), ..AgentSpec::default() }
+    }
 }
 
-/// In the order in which one becomes the default.
-const KNOWN: &[Known] = &[
-    Known { name: "claude-agent-acp", command: &["claude-agent-acp"] },
-    Known { name: "codex-acp", command: &["codex-acp"] },
-    Known { name: "gemini-cli", command: &["gemini", "--acp"] },
-    Known { name: "opencode", command: &["opencode", "acp"] },
-];
+/// The agents that are part of the program itself, which is `own`.
+fn built_in(own: &Path) -> [(&'static str, AgentSpec); 1] {
+    let command = |word: &str| vec![own.to_string_lossy().into_owned(), word.to_owned()];
+    [(TOUR, AgentSpec { command: command("agent"), ..AgentSpec::default() })]
+}
 
 /// The agents that can be started here, and the default one: the user's by name, and the known ones that `is_found`;
 /// `own` is this program, which serves the tour.
@@ -41,15 +46,11 @@ pub fn available(
         .unwrap_or_else(|| TOUR.to_owned());
     let mut agents = configured;
     for known in found {
-        agents.entry(known.name.to_owned()).or_insert_with(|| AgentSpec {
-            command: known.command.iter().map(|&word| word.to_owned()).collect(),
-            ..AgentSpec::default()
-        });
+        agents.entry(known.name.to_owned()).or_insert_with(|| known.spec());
     }
-    agents.entry(TOUR.to_owned()).or_insert_with(|| AgentSpec {
-        command: vec![own.to_string_lossy().into_owned(), "agent".to_owned()],
-        ..AgentSpec::default()
-    });
+    for (name, spec) in built_in(own) {
+        agents.entry(name.to_owned()).or_insert(spec);
+    }
     (agents, default)
 }
 
