@@ -5,12 +5,14 @@
 //! * [`decode`]: parts to the core's own types, taking what can be understood and keeping the rest;
 //! * [`encode`]: the core's types to lines;
 //! * [`protocol`]: the pure state between the two: which of our calls an answer belongs to;
+//! * [`alike`]: the short way for chunks that differ from the one before in their text only;
 //! * [`output`] and [`pace`]: an agent's output, and how long to let it pile up;
 //! * [`batch`]: what one read brought, for the core;
 //! * [`connection`]: the process and the tasks around it.
 //!
 //! Only this module knows the wire and the crate with the protocol's types.
 
+mod alike;
 pub mod batch;
 pub mod connection;
 pub mod decode;

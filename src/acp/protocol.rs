@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use super::alike::Alike;
 use super::decode::Chunk;
 use super::envelope::{self, Envelope};
 use super::{decode, encode};
@@ -59,12 +60,14 @@ pub enum Incoming<'a> {
 pub struct Protocol {
     conn: ConnId,
     calls: HashMap<u64, Kind>,
+    /// What the last chunk was like.
+    alike: Alike,
 }
 
 impl Protocol {
     /// The state of a fresh connection.
     pub fn new(conn: ConnId) -> Self {
-        Self { conn, calls: HashMap::new() }
+        Self { conn, calls: HashMap::new(), alike: Alike::default() }
     }
 
     /// A request of ours as a line; its answer will be recognised.
@@ -85,9 +88,16 @@ impl Protocol {
     }
 
     /// Reads one line.
-    pub fn line<'a>(&mut self, line: &'a [u8]) -> Incoming<'a> {
-        // Once for the whole line, and not again for every string in it.
-        if let Some(chunk) = std::str::from_utf8(line).ok().and_then(decode::chunk_line) {
+    pub fn line<'a>(&'a mut self, line: &'a [u8]) -> Incoming<'a> {
+        if let Some(text) = self.alike.text(line) {
+            return Incoming::Chunk(self.alike.chunk(text));
+        }
+        // UTF-8 once for the whole line, and not again for every string in it.
+        let chunk = simdutf8::basic::from_utf8(line).ok().and_then(|line| Some((line, decode::chunk_line(line)?)));
+        if let Some((line, chunk)) = chunk {
+            if let Some(alike) = Alike::of(line, &chunk) {
+                self.alike = alike;
+            }
             return Incoming::Chunk(chunk);
         }
         let text = envelope::text_of(line);

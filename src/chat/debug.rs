@@ -31,7 +31,8 @@ impl<'writer> MakeWriter<'writer> for Stderr {
 impl io::Write for Line {
     /// One event comes in one piece.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = redact(&String::from_utf8_lossy(bytes));
+        let written = String::from_utf8_lossy(bytes);
+        let text = redact(&written);
         io::stderr().lock().write_all(text.as_bytes())?;
         Ok(bytes.len())
     }

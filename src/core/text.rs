@@ -21,8 +21,12 @@ impl GrowingText {
         match self.pieces.last_mut() {
             Some(last) if last.len() + text.len() <= PIECE => last.push_str(text),
             _ => {
+                // Of a text that is long already, the next piece will be full.
+                let room = if self.pieces.is_empty() { text.len() } else { text.len().max(PIECE) };
+                let mut piece = String::with_capacity(room);
+                piece.push_str(text);
                 self.starts.push(self.len);
-                self.pieces.push(text.to_owned());
+                self.pieces.push(piece);
             }
         }
         self.len += text.len();

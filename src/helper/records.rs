@@ -17,6 +17,9 @@ const INTERVAL: u64 = 1_000;
 /// A line that is not complete is kept with the next batch, unless it has grown to so many bytes: half of a secret would
 /// not be known for one.
 const LONG_LINE: usize = 64 * 1024;
+/// From this length on, in bytes, a part is complete. Memory for pieces of this size is used again and again; for each larger
+/// one, the system would have to give fresh pages.
+const PART: usize = 48 * 1024;
 
 /// What is being kept.
 #[derive(Debug, Default)]
@@ -139,20 +142,18 @@ impl Record {
                     continue;
                 }
             };
-            let (kept, parts) = self.kept.get(&index).copied().unwrap_or_default();
-            let mut new: String = text.slices(kept, usize::MAX).collect();
+            let (mut kept, mut parts) = self.kept.get(&index).copied().unwrap_or_default();
             // One that has not grown since is not waited for any longer.
             let is_open = may_grow && self.seen.replace((index, text.len())) != Some((index, text.len()));
-            if is_open && new.len() < LONG_LINE {
-                new.truncate(new.rfind('\n').map_or(0, |line_break| line_break + 1));
+            for part in in_parts(text.slices(kept, usize::MAX), is_open) {
+                kept += part.len();
+                events.push(self.event(index, parts, Piece::Text(speaker, part)));
+                parts += 1;
             }
-            if kept + new.len() < text.len() {
+            if kept < text.len() {
                 self.dirty.insert(index);
             }
-            if !new.is_empty() {
-                self.kept.insert(index, (kept + new.len(), parts + 1));
-                events.push(self.event(index, parts, Piece::Text(speaker, new)));
-            }
+            self.kept.insert(index, (kept, parts));
         }
         Some(Batch { key: self.key, about: self.about.clone(), replaces: self.replaces.take(), events })
     }
@@ -160,6 +161,39 @@ impl Record {
     const fn event(&self, index: EntryIndex, part: usize, piece: Piece) -> SessionEvent {
         SessionEvent { entry: index - self.from, part, piece }
     }
+}
+
+/// A text in parts of whole lines, each of about [`PART`] or of a single line that is longer. If the text `is_open`, its last
+/// line is left out, unless it is a [`LONG_LINE`].
+fn in_parts<'a>(slices: impl Iterator<Item = &'a str>, is_open: bool) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    for slice in slices.flat_map(pieces) {
+        part.push_str(slice);
+        if part.len() >= PART
+            && let Some(end) = memchr::memrchr(b'\n', part.as_bytes())
+        {
+            let rest = part.split_off(end + 1);
+            parts.push(std::mem::replace(&mut part, rest));
+        }
+    }
+    if is_open && part.len() < LONG_LINE {
+        part.truncate(memchr::memrchr(b'\n', part.as_bytes()).map_or(0, |line_break| line_break + 1));
+    }
+    if !part.is_empty() {
+        parts.push(part);
+    }
+    parts
+}
+
+/// A text in pieces of at most [`PART`].
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, left) = rest.split_at(rest.floor_char_boundary(PART));
+        rest = left;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 #[cfg(test)]
@@ -199,6 +233,22 @@ mod tests {
         assert_eq!(say(&mut records, "é\nthree", true), [(0, 1, "twoé\nthree".to_owned())]);
         assert_eq!(records.due(), None);
         assert_eq!(say(&mut records, "!", true), [(0, 2, "!".to_owned())]);
+    }
+
+    #[test]
+    fn a_long_message_is_kept_in_parts_that_are_its_text_together() {
+        let line = format!("{}\n", "é".repeat(500));
+        let mut transcript = Transcript::default();
+        let mut records = begun(&transcript);
+        let text = line.repeat(300) + &"x".repeat(3 * LONG_LINE) + "\n" + &line + "the end";
+        let change = transcript.chunk(Speaker::Agent, None, &text).expect("a change");
+        records.note(ChatId(1), change, Millis(5));
+        let mut parts = texts(&records.take(|_| Some(&transcript), false, Millis(9)));
+        assert!(parts.iter().all(|(_, _, part)| part.ends_with('\n')), "the last line may grow");
+        parts.extend(texts(&records.take(|_| Some(&transcript), true, Millis(10))));
+        assert!(parts.len() > 4, "{}", parts.len());
+        assert!(parts.iter().enumerate().all(|(number, (entry, part, _))| (*entry, *part) == (0, number)));
+        assert_eq!(parts.into_iter().map(|(_, _, part)| part).collect::<String>(), text);
     }
 
     #[test]

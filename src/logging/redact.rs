@@ -12,7 +12,12 @@
 //! It rather takes too much than too little, but it is a net, not a proof: a secret without any of these signs passes,
 //! and so does `{"value":"…","name":"X_TOKEN"}`, where the sign comes after the secret.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::Span;
+use aho_corasick::packed::{Config, Searcher};
 
 /// What stands in for a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -69,12 +74,89 @@ const MIN_KEY_BYTES: usize = 16;
 /// From this length on, in bytes, what follows `Bearer` is a token rather than the next word of a sentence.
 const MIN_BEARER_BYTES: usize = 8;
 
+/// What every secret has in its name or at its beginning, in lower case. Only words in which one of these is are looked at.
+const SIGNS: &[&str] = &[
+    "key",
+    "token",
+    "secret",
+    "passw",
+    "authorization",
+    "cookie",
+    "credential",
+    "bearer",
+    "basic",
+    "://",
+    "sk-",
+    "sk_",
+    "rk_",
+    "pk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "hf_",
+    "aiza",
+    "akia",
+    "asia",
+    "ya29",
+    "xai-",
+    "npm_",
+    "eyj",
+];
+
+/// Longest of [`SIGNS`], in bytes.
+const LONGEST_SIGN: usize = 13;
+
+/// Finds [`SIGNS`] in lower-case bytes; `None` on machines that it does not know, where every word is looked at.
+static FINDER: LazyLock<Option<Searcher>> = LazyLock::new(|| Config::new().builder().extend(SIGNS).build());
+
+/// How much text is made lower-case at once, in bytes.
+const WINDOW: usize = 32 * 1024;
+
+/// A look for [`SIGNS`] from one end of a text to the other.
+struct Signs<'a> {
+    text: &'a [u8],
+    /// A part of the text, in lower case.
+    window: Vec<u8>,
+    /// Where it begins.
+    start: usize,
+}
+
+impl Signs<'_> {
+    /// Where the next one is, from `at` on, which only ever grows.
+    fn next(&mut self, finder: &Searcher, at: usize) -> Option<usize> {
+        let mut at = at;
+        loop {
+            let end = self.start + self.window.len();
+            if at < end {
+                let span = Span { start: at - self.start, end: self.window.len() };
+                if let Some(found) = finder.find_in(&self.window, span) {
+                    return Some(self.start + found.start());
+                }
+            }
+            if end == self.text.len() {
+                return None;
+            }
+            // One may lie across the end.
+            at = at.max(end.saturating_sub(LONGEST_SIGN - 1));
+            self.start = at;
+            self.window.clear();
+            self.window.extend(self.text[at..self.text.len().min(at + WINDOW)].iter().map(u8::to_ascii_lowercase));
+        }
+    }
+}
+
 /// `text` with [`REDACTED`] in the place of every secret. Takes time proportional to the text's length.
-pub fn redact(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let mut signs = Signs { text: text.as_bytes(), window: Vec::new(), start: 0 };
+    let mut result = String::new();
     let (mut at, mut copied) = (0, 0);
-    while at < text.len() {
-        let (end, secret) = next_piece(text, at);
+    while let Some(word) = next_word(text, at, &mut signs) {
+        let (end, secret) = next_piece(text, word);
         at = end;
         if let Some(secret) = secret {
             result.push_str(&text[copied..secret.start]);
@@ -82,8 +164,19 @@ pub fn redact(text: &str) -> String {
             (at, copied) = (secret.end, secret.end);
         }
     }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
     result.push_str(&text[copied..]);
-    result
+    Cow::Owned(result)
+}
+
+/// Where the next word or separator begins, from `at` on, that may be or announce a secret.
+fn next_word(text: &str, at: usize, signs: &mut Signs<'_>) -> Option<usize> {
+    let Some(finder) = &*FINDER else { return (at < text.len()).then_some(at) };
+    let sign = signs.next(finder, at)?;
+    let before = text.as_bytes()[at..sign].iter().rev().take_while(|&&byte| is_name_byte(byte)).count();
+    Some(sign - before)
 }
 
 /// The end of the word or separator that begins at `at`, and the secret that is in it or announced by it.
@@ -296,7 +389,50 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_name_and_every_kind_of_key_has_a_sign() {
+        for known in SECRET_NAMES.iter().chain(KEY_PREFIXES) {
+            let lower = known.to_lowercase();
+            assert!(SIGNS.iter().any(|sign| lower.contains(sign)), "{known}");
+        }
+        assert_eq!(SIGNS.iter().map(|sign| sign.len()).max(), Some(LONGEST_SIGN));
+        assert!(SIGNS.iter().all(|sign| *sign == sign.to_lowercase()));
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_it_is_in_a_long_text() {
+        for before in (WINDOW - 40..WINDOW + 20).chain([2 * WINDOW - 5, 3 * WINDOW]) {
+            let text = format!("{} X_API_KEY=abc {} AUTHORIZATION: def", "é ".repeat(before / 3), "x ".repeat(WINDOW));
+            let redacted = redact(&text);
+            assert!(!redacted.contains("abc") && !redacted.contains("def") && redacted.contains("KEY="), "{before}");
+        }
+    }
+
+    /// The same, looking at every word.
+    fn redact_each_word(text: &str) -> String {
+        let mut result = String::new();
+        let (mut at, mut copied) = (0, 0);
+        while at < text.len() {
+            let (end, secret) = next_piece(text, at);
+            at = end;
+            if let Some(secret) = secret {
+                result.push_str(&text[copied..secret.start]);
+                result.push_str(REDACTED);
+                (at, copied) = (secret.end, secret.end);
+            }
+        }
+        result.push_str(&text[copied..]);
+        result
+    }
+
     proptest! {
+        #[test]
+        fn no_word_is_passed_over(
+            text in r#"(\PC|[\\"'=:, \n{\[@]|_KEY|apiKey|Bearer |BASIC |sk-|ghp_|eyJ|[a-z]{14}|://|"value"|Some\(|--token ){0,40}"#,
+        ) {
+            prop_assert_eq!(redact(&text), redact_each_word(&text));
+        }
+
         #[test]
         fn no_text_is_too_strange(text in r#"(\PC|[\\"'=:, \n{\[@]|_KEY|Bearer |sk-|://|"value"|Some\(|--token ){0,40}"#) {
             redact(&text);

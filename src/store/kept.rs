@@ -1,6 +1,7 @@
 //! Pieces of a transcript as JSON, and back: each is a `session/update` of the protocol, so that what is kept can be read
 //! by whatever reads that, and by later versions of this program.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::redact;
@@ -24,27 +25,24 @@ pub enum Piece {
 
 impl Piece {
     /// A message's text so far becomes a piece, anything else is one.
-    pub(super) fn to_json(&self) -> Value {
+    ///
+    /// # Errors
+    /// None that is known: all of it is text.
+    pub(super) fn to_json(&self) -> serde_json::Result<String> {
         match self {
-            Self::Text(speaker, text) => {
-                let kind = match speaker {
-                    Speaker::User => "user_message_chunk",
-                    Speaker::Agent => "agent_message_chunk",
-                    Speaker::Thought => "agent_thought_chunk",
-                };
-                json!({"sessionUpdate": kind, "content": {"type": "text", "text": redact::text(text)}})
-            }
-            Self::Whole(Entry::Tool(call)) => tool(call),
+            Self::Text(speaker, text) => chunk(*speaker, text),
+            Self::Whole(Entry::User(text)) => chunk(Speaker::User, &text.to_string()),
+            Self::Whole(Entry::Agent(text)) => chunk(Speaker::Agent, &text.to_string()),
+            Self::Whole(Entry::Thought(text)) => chunk(Speaker::Thought, &text.to_string()),
+            Self::Whole(Entry::Tool(call)) => Ok(tool(call).to_string()),
             Self::Whole(Entry::Plan(steps)) => {
                 let entries: Vec<Value> = steps.iter().map(step).collect();
-                json!({"sessionUpdate": "plan", "entries": entries})
+                Ok(json!({"sessionUpdate": "plan", "entries": entries}).to_string())
             }
             Self::Whole(Entry::Notice(severity, text)) => {
-                json!({"sessionUpdate": "notice", "severity": severity_word(*severity), "title": redact::text(text)})
+                let (severity, title) = (severity_word(*severity), redact::text(text));
+                Ok(json!({"sessionUpdate": "notice", "severity": severity, "title": title}).to_string())
             }
-            Self::Whole(Entry::User(text)) => Self::Text(Speaker::User, text.to_string()).to_json(),
-            Self::Whole(Entry::Agent(text)) => Self::Text(Speaker::Agent, text.to_string()).to_json(),
-            Self::Whole(Entry::Thought(text)) => Self::Text(Speaker::Thought, text.to_string()).to_json(),
         }
     }
 
@@ -75,6 +73,30 @@ impl Piece {
             _ => None,
         }
     }
+}
+
+/// A text as a chunk of the protocol. A flood comes this way, so nothing is copied that need not be.
+fn chunk(speaker: Speaker, text: &str) -> serde_json::Result<String> {
+    let kind = match speaker {
+        Speaker::User => "user_message_chunk",
+        Speaker::Agent => "agent_message_chunk",
+        Speaker::Thought => "agent_thought_chunk",
+    };
+    serde_json::to_string(&Chunk { kind, content: ChunkContent { kind: "text", text: &redact::text(text) } })
+}
+
+#[derive(Serialize)]
+struct Chunk<'a> {
+    #[serde(rename = "sessionUpdate")]
+    kind: &'static str,
+    content: ChunkContent<'a>,
+}
+
+#[derive(Serialize)]
+struct ChunkContent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
 }
 
 fn tool(call: &ToolCall) -> Value {
@@ -132,7 +154,7 @@ fn bounded(text: &str) -> String {
     let kept = text.floor_char_boundary(MAX_TEXT);
     let result = redact::text(&text[..kept]);
     match text.len() - kept {
-        0 => result,
+        0 => result.into_owned(),
         cut => format!("{result}\n… ({cut} bytes were not kept)"),
     }
 }

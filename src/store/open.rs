@@ -16,6 +16,8 @@ const BUSY: Duration = Duration::from_secs(5);
 
 /// The size to which the write-ahead log is cut back once it is worked in, in bytes.
 const LOG_BYTES: u32 = 4 * 1024 * 1024;
+/// Size of a page of a new file.
+const PAGE_BYTES: u32 = 16 * 1024;
 
 /// How often a damaged file is set aside before we give up.
 const TRIES: u32 = 2;
@@ -82,13 +84,16 @@ fn prepare(path: &Path) -> Result<Connection, Problem> {
         return Err(Problem::Newer(found));
     }
     if found == 0 {
-        // Only possible before there is anything in the file.
+        // Only possible before there is anything in the file. Most of what is kept is text in large pieces: it takes a
+        // quarter of the writes that it would take in pages of the usual size.
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     // Where the file system cannot share memory, SQLite stays with its rollback journal, which serves as well.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_BYTES / PAGE_BYTES, |_| Ok(()))?;
     connection.pragma_update(None, "foreign_keys", true)?;
     if found < migrations::NEWEST {
         migrations::migrate(&mut connection, found)?;

@@ -9,7 +9,7 @@ pub(super) use crate::logging::redact::redact as text;
 pub(super) fn json(source: &str) -> String {
     let redacted = text(source);
     if redacted == source || is_json(&redacted) || !is_json(source) {
-        return redacted;
+        return redacted.into_owned();
     }
     // A secret outside of a string, such as a number, left something that is not JSON. String by string, no number is
     // touched.
@@ -18,7 +18,7 @@ pub(super) fn json(source: &str) -> String {
             strings(&mut value);
             value.to_string()
         }
-        Err(_) => redacted,
+        Err(_) => redacted.into_owned(),
     }
 }
 
@@ -28,7 +28,7 @@ fn is_json(source: &str) -> bool {
 
 fn strings(value: &mut Value) {
     match value {
-        Value::String(string) => *string = text(string),
+        Value::String(string) => *string = text(string).into_owned(),
         Value::Array(items) => items.iter_mut().for_each(strings),
         Value::Object(fields) => fields.values_mut().for_each(strings),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -114,15 +114,14 @@ impl Store {
     /// # Errors
     /// As any write.
     pub fn record(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let bodies: Vec<String> = batch.events.iter().map(|event| event.piece.to_json().to_string()).collect();
         let title = batch.about.title.as_deref().map(redact::text);
         let limits = self.limits;
         self.write(|connection| {
             let (key, now) = (sql(batch.key.0), now_ms());
             begin(connection, batch, title.as_deref(), now)?;
             let mut grown = 0;
-            for (event, body) in batch.events.iter().zip(&bodies) {
-                grown += put(connection, key, event, body)?;
+            for event in &batch.events {
+                grown += put(connection, key, event)?;
             }
             let (opening, last) = (first_line(batch, Speaker::User), last_line(batch));
             let update = "UPDATE sessions SET title = ?2, opening = coalesce(opening, ?3), last = coalesce(?4, last),
@@ -223,7 +222,8 @@ fn begin(connection: &Connection, batch: &Batch, title: Option<&str>, now: i64) 
 }
 
 /// Writes one event, and tells by how many bytes the session has grown.
-fn put(connection: &Connection, key: i64, event: &SessionEvent, body: &str) -> rusqlite::Result<i64> {
+fn put(connection: &Connection, key: i64, event: &SessionEvent) -> rusqlite::Result<i64> {
+    let body = event.piece.to_json().map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     let (entry, part) = (sql(event.entry as u64), sql(event.part as u64));
     let old = "SELECT octet_length(body) FROM events WHERE session = ? AND entry = ? AND part = ?";
     let old: Option<i64> =
@@ -245,7 +245,7 @@ fn last_line(batch: &Batch) -> Option<String> {
 fn line_of(event: &SessionEvent, wanted: Speaker) -> Option<String> {
     let Piece::Text(speaker, text) = &event.piece else { return None };
     let line = text.lines().find(|line| !line.trim().is_empty()).filter(|_| *speaker == wanted && event.part == 0)?;
-    Some(redact::text(&line[..line.floor_char_boundary(LINE)]))
+    Some(redact::text(&line[..line.floor_char_boundary(LINE)]).into_owned())
 }
 
 fn add(entries: &mut Vec<(i64, Entry)>, number: i64, piece: Piece) {

@@ -312,11 +312,7 @@ impl TranscriptView {
         let mut taken = 0;
         for slice in text.slices(from, budget) {
             taken += slice.len();
-            let mut pieces = slice.split('\n');
-            if let (Some(last), Some(piece)) = (lines.last_mut(), pieces.next()) {
-                last.push_str(piece);
-            }
-            lines.extend(pieces.map(str::to_owned));
+            split_onto(&mut lines, slice);
         }
         if taken > 0 {
             self.put_text(transcript, index, taken, lines, ops, batch);
@@ -467,6 +463,20 @@ fn needs_blank(transcript: &Transcript, index: EntryIndex) -> bool {
     match index.checked_sub(1).map(|before| &transcript.entries()[before]) {
         None => false,
         Some(before) => !(is_small(before) && is_small(&transcript.entries()[index])),
+    }
+}
+
+/// Puts a text at the end of the last line, and what follows its line breaks into new ones.
+fn split_onto(lines: &mut Vec<String>, text: &str) {
+    let mut from = 0;
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
+    for (place, end) in ends.enumerate() {
+        let line = &text[from..end];
+        match lines.last_mut().filter(|_| place == 0) {
+            Some(last) => last.push_str(line),
+            None => lines.push(line.to_owned()),
+        }
+        from = end + 1;
     }
 }
 

@@ -151,7 +151,10 @@ impl Client {
             self.requests.push((id.to_string(), method.to_owned()));
         }
         match self.protocol.line(line.as_bytes()) {
-            Incoming::Chunk(chunk) => self.happen(Event::Agent(ConnId(1), chunk.into_message())),
+            Incoming::Chunk(chunk) => {
+                let message = chunk.into_message();
+                self.happen(Event::Agent(ConnId(1), message));
+            }
             Incoming::Noise(kind) => {
                 let is_extension = json["method"].as_str().is_some_and(|method| method.starts_with('_'));
                 // How agents say that a line of the client was no JSON.

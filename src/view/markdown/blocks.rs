@@ -259,6 +259,10 @@ impl Blocks {
         let mut after = *cursor;
         after.skip_white();
         let rest = after.rest();
+        // As almost every line begins, and no block does.
+        if rest.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            return None;
+        }
         if rest.starts_with('>') {
             self.close_for(matched);
             let is_outermost = !self.containers.contains(&Container::Quote);

@@ -210,12 +210,13 @@ impl Later {
 
 /// A carriage return is no line break in the buffer.
 fn push_without_returns(out: &mut String, text: &str) {
-    let mut pieces = text.split('\r');
-    out.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'\r', text.as_bytes()) {
+        out.push_str(&text[from..at]);
         out.push(' ');
-        out.push_str(piece);
+        from = at + 1;
     }
+    out.push_str(&text[from..]);
 }
 
 /// Whether there may be anything to mark.

@@ -108,14 +108,13 @@ impl Markdown {
     /// Takes in what came next. Costs the length of `text`, and at most a few [`LIMIT`].
     pub fn push(&mut self, text: &str) {
         self.is_finished = false;
-        let mut lines = text.split('\n');
-        if let Some(first) = lines.next() {
-            self.push_in_line(first);
-        }
-        for line in lines {
+        let mut from = 0;
+        for line_break in memchr::memchr_iter(b'\n', text.as_bytes()) {
+            self.push_in_line(&text[from..line_break]);
             self.end_line();
-            self.push_in_line(line);
+            from = line_break + 1;
         }
+        self.push_in_line(&text[from..]);
         self.show();
     }
 
