@@ -48,7 +48,7 @@ impl Alike {
         }
         let quoted = line.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
         // Not `any`: without an early end, the loop is vectorised.
-        if quoted.iter().fold(false, |found, &byte| found | (byte < b' ')) {
+        if quoted.iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' ' {
             return None;
         }
         let text = simdutf8::basic::from_utf8(quoted).ok()?;

@@ -387,9 +387,11 @@ def tidy(chat: Chat) -> None:
     expect(not complaints, "no error in `:messages`", complaints)
     chat.nvim.command("messages clear")
     chat.nvim.command("silent AgentChat accept all")
+    # What changes in the moment after a turn ends, or before one begins, may be the agent's doing as well.
+    over = time.monotonic()
+    chat.wait(lambda: time.monotonic() - over > 0.2, "the turn to be over for a while", 5)
     chat.box.reset_project()
     chat.forget(chat.box.source)
-    # What changes in the moment in which a turn begins may be the agent's doing as well.
     chat.wait(lambda: time.time() - chat.box.source.stat().st_ctime > 0.1, "the project to be older than a turn", 5)
     chat.nvim.command("messages clear")
 

@@ -2,11 +2,15 @@
 //! is not taken for the agent's.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
+use crate::chat::{self, enter_code};
 use crate::files::{at_work, at_work_with, is_modified, lines_of, on_disk, written};
-use crate::support::scenario::{edit_call, gate, read_file, run, tool_call, tool_status, write_disk, write_file};
+use crate::support::scenario::{
+    Scenario, Step, edit_call, end_turn, gate, read_file, run, tool_call, tool_status, write_disk, write_file,
+};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 #[track_caller]
@@ -40,6 +44,44 @@ fn a_clean_buffer_follows_at_once_with_its_place_and_undo_kept_and_is_saved_with
     let old_lines: Vec<&str> = old.lines().collect();
     editor.wait_until("the old text", |e| lines_of(e, "a.txt") == old_lines);
     assert!(is_modified(&editor, "a.txt"));
+}
+
+/// What changes so soon before or after a turn may be of the turn (`GRACE` in `src/core/attribution.rs`).
+const ECHO: Duration = Duration::from_millis(100);
+
+/// The turn in which the agent writes this on disk, by itself.
+fn turn_that_writes(id: &str, text: &str) -> Vec<Step> {
+    vec![edit_call(id, "a.txt"), write_disk("a.txt", text), tool_status(id, "completed"), end_turn()]
+}
+
+#[test]
+fn the_same_edit_is_pending_again_whatever_became_of_the_first() {
+    let (old, new) = ("one\ntwo\n", "ONE\ntwo\n");
+    let scenario = Scenario::new().on_prompt(turn_that_writes("t1", new)).on_prompt(turn_that_writes("t2", new));
+    let (_agent, editor) = chat::open(&scenario, Setup::new().file("a.txt", old).arg("a.txt"));
+    enter_code(&editor);
+    editor.prompt("go");
+    editor.wait_until("the first edit", |e| pending(e) == json!(1));
+    editor.wait_state("idle");
+    editor.command("AgentChat reject all");
+    editor.wait_until("the old bytes", |e| on_disk(e, "a.txt") == old);
+    editor.input("u");
+    editor.wait_until("pending again", |e| pending(e) == json!(1));
+    editor.command("AgentChat accept all");
+    // Somebody else puts the file back, later than what is still taken for an echo of the turn, and the buffer's unsaved
+    // text is not wanted.
+    let over = Instant::now();
+    editor.wait_until("the turn to be over for a while", |_| over.elapsed() > 2 * ECHO);
+    let path = editor.project().join("a.txt");
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, old).unwrap();
+    editor.command("bwipeout!");
+    let is_older_than_a_turn = || fs::metadata(&path).unwrap().modified().unwrap().elapsed().unwrap() > 2 * ECHO;
+    editor.wait_until("a turn that begins later", |_| is_older_than_a_turn());
+    editor.command("edit a.txt");
+    editor.prompt("again");
+    editor.wait_until("the second edit", |e| lines_of(e, "a.txt") == ["ONE", "two"]);
+    editor.wait_until("it to be pending", |e| pending(e) == json!(1));
 }
 
 #[test]
