@@ -178,8 +178,9 @@ impl Facts {
         let line = self.command.as_ref().map_or("", |command| command.line.as_str());
         for fragment in shell::fragments(line).unwrap_or_default() {
             for word in fragment.words.iter().skip(1).filter(|word| word.is_literal) {
-                let value = word.text.rsplit('=').next().unwrap_or(&word.text);
-                if !value.is_empty() && !value.starts_with('-') && !is_device(value) {
+                // `of=/dev/x` names a path in a part of the word, `/etc/x=` in another.
+                let parts = word.text.split('=').chain(word.text.contains('=').then_some(word.text.as_str()));
+                for value in parts.filter(|value| !value.is_empty() && !value.starts_with('-') && !is_device(value)) {
                     found.push(Candidate { path: folder.join(value), is_word: true });
                 }
             }
