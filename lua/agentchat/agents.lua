@@ -55,20 +55,25 @@ function M.look(check, each, done)
   for name, spec in pairs(config.agents) do
     agents[name] = { command = spec.command, env = next(spec.env or {}) and spec.env or nil, cwd = spec.cwd }
   end
-  local started, process = pcall(vim.system, command, {
-    text = true,
-    cwd = vim.fn.getcwd(),
-    stdin = vim.json.encode({ agents = agents, default_agent = config.default_agent }),
-    stdout = vim.schedule_wrap(function(_, text)
-      if text then
-        take(text)
+  local started, process = pcall(
+    vim.system,
+    command,
+    {
+      text = true,
+      cwd = vim.fn.getcwd(),
+      stdin = vim.json.encode({ agents = agents, default_agent = config.default_agent }),
+      stdout = vim.schedule_wrap(function(_, text)
+        if text then
+          take(text)
+        end
+      end),
+    },
+    vim.schedule_wrap(function(result)
+      if done then
+        done(result.code ~= 0 and vim.trim(result.stderr or "") or nil)
       end
-    end),
-  }, vim.schedule_wrap(function(result)
-    if done then
-      done(result.code ~= 0 and vim.trim(result.stderr or "") or nil)
-    end
-  end))
+    end)
+  )
   if not started then
     return nil, ("the helper %s cannot be started; see :checkhealth agentchat"):format(binary)
   end
