@@ -46,7 +46,8 @@ end
 ---@param scratch integer
 ---@param opts table
 local function offer(path, scratch, opts)
-  local buf = require("agentchat.changes").offer(path, { scratch = scratch, seen = opts.seen, eol = opts.eol })
+  local offered = { scratch = scratch, seen = opts.seen, eol = opts.eol }
+  local buf = require("agentchat.changes").offer(path, offered, opts.chat)
   if not buf then
     return
   end
@@ -65,8 +66,8 @@ end
 ---@param lines string[]
 ---@param is_first boolean
 ---@param is_last boolean
----@param opts? { seen: agentchat.SeenFile, eol: boolean, row: integer } it is on disk; `row` is where the user's lines
----are in its way
+---@param opts? { chat: integer, seen: agentchat.SeenFile, eol: boolean, row: integer } it is on disk; `row` is where the
+---user's lines are in its way
 function M.piece(path, lines, is_first, is_last, opts)
   local buf = buffer_for(path)
   vim.bo[buf].modifiable = true
@@ -169,13 +170,37 @@ function M.reject(file)
     and api.nvim_buf_is_valid(offered.scratch)
     and api.nvim_buf_get_lines(offered.scratch, 0, -1, true)
   M.put_away(path)
-  if buf and api.nvim_buf_is_loaded(buf) and vim.bo[buf].modified then
-    -- Their next save is what they have just decided.
-    require("agentchat.disk_state").synced(buf)
+  if buf and api.nvim_buf_is_loaded(buf) then
+    if vim.bo[buf].modified then
+      -- Their next save is what they have just decided.
+      require("agentchat.disk_state").synced(buf)
+    end
+    if require("agentchat.helper").state == "ready" then
+      -- A save while the helper puts the old file back would be taken for the agent's, or lost.
+      require("agentchat.save_guard").hold(buf, "back")
+    end
   end
   require("agentchat.helper").notify("offer_rejected", { path = path })
-  require("agentchat.changes.decide").tell(path, file.facts.chat, 0, { { first = 0, lines = lines or {}, old = {} } })
+  local rejected = { { id = 0, first = 0, lines = lines or {}, old = {} } }
+  require("agentchat.changes.decide").tell(path, file.facts.chat, 0, rejected)
   return true
+end
+
+--- The helper is done with a version that was rejected: what was in the file before is there again, unless somebody else has
+--- written the file since or it cannot be written.
+---@param path string
+---@param is_back boolean
+function M.taken_back(path, is_back)
+  local buf = require("agentchat.changes.buffer").find(path)
+  if not buf then
+    return
+  end
+  if is_back then
+    require("agentchat.disk").known(buf)
+  end
+  if require("agentchat.save_guard").release(buf) then
+    require("agentchat.changes.decide").save(buf)
+  end
 end
 
 -- Saved over, read anew, or gone: there is nothing to decide any more.

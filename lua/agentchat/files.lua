@@ -410,13 +410,26 @@ local function replace_file(buf, file)
   require("agentchat.disk_state").synced(buf)
 end
 
---- The file has been written for this buffer by the helper, which merges it with the buffer's text once the user is free.
---- Until then a save would write over it.
+--- The helper is about to write the file of this buffer, and merges the two once the user is free. Until then a save would
+--- write over it.
 ---@param buf integer
-function M.file_synced(buf)
+function M.file_ahead(buf)
   if api.nvim_buf_is_loaded(buf) then
+    require("agentchat.save_guard").hold(buf, "ahead")
+  end
+end
+
+--- The helper has written the file of this buffer, or could not.
+---@param buf integer
+---@param is_written boolean
+function M.file_synced(buf, is_written)
+  if not api.nvim_buf_is_loaded(buf) then
+    return
+  elseif is_written then
     require("agentchat.disk_state").synced(buf)
     require("agentchat.save_guard").hold(buf, "ahead")
+  elseif require("agentchat.save_guard").release(buf) then
+    require("agentchat.changes.decide").save(buf)
   end
 end
 

@@ -8,8 +8,13 @@ local M = {}
 
 local api = vim.api
 
+---@alias agentchat.HeldWhy
+---| "ahead" the agent's text comes into the buffer as soon as the user is free
+---| "offer" the user has to decide
+---| "back" the user has rejected it, and the file from before is being put back
+
 ---@class agentchat.Held
----@field why "ahead"|"offer" `ahead`: the text comes as soon as the user is free; `offer`: they have to decide
+---@field why agentchat.HeldWhy
 ---@field wanted boolean the user wanted to save
 ---@field group integer
 
@@ -20,8 +25,13 @@ local held = {}
 ---@param name string
 ---@return string
 local function reason(buf, name)
-  if held[buf].why == "ahead" then
+  local why = held[buf].why
+  if why ~= "offer" and require("agentchat.helper").state ~= "ready" then
+    return name .. " is not saved: the agent's text in the file is not in the buffer; :w! writes over it"
+  elseif why == "ahead" then
     return name .. ": the agent's text in the file comes into the buffer first; then it is saved"
+  elseif why == "back" then
+    return name .. ": the agent's text in the file goes first; then it is saved"
   end
   return name .. " is not saved: the agent changed the same lines; :AgentChat review diff compares, :w! keeps yours"
 end
@@ -42,7 +52,7 @@ end
 
 --- Stops saves of a buffer from now on.
 ---@param buf integer
----@param why "ahead"|"offer"
+---@param why agentchat.HeldWhy
 function M.hold(buf, why)
   if held[buf] then
     held[buf].why = why

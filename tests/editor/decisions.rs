@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::changes::table_of;
 use crate::chat::{self, enter_code};
 use crate::files::{at_work_with, on_disk, written};
-use crate::support::scenario::{Scenario, end_turn, gate, write_file};
+use crate::support::scenario::{Scenario, end_turn, gate, read_file, write_file};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 const OLD: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
@@ -49,6 +49,27 @@ fn the_agent_hears_of_rejections_with_the_next_prompt_and_once() {
     editor.wait_state("idle");
     editor.prompt("again");
     assert_eq!(texts(&agent.wait_received("session/prompt", 3)), "again");
+}
+
+#[test]
+fn the_agent_hears_that_its_version_was_rejected_as_a_whole() {
+    let steps = [read_file("a.txt"), gate("busy"), write_file("a.txt", "ONE\ntwo\n"), end_turn()];
+    let setup = Setup::new().file("a.txt", "one\ntwo\n").arg("a.txt").config("timeouts", json!({ "busy": 200 }));
+    let (agent, editor) = chat::open(&Scenario::new().on_prompt(steps), setup);
+    enter_code(&editor);
+    editor.prompt("go");
+    agent.wait_gate("busy");
+    editor.input("ggA");
+    editor.wait_until("insert mode", |e| e.lua("return vim.api.nvim_get_mode().mode", json!([])) == json!("i"));
+    agent.open_gate("busy");
+    written(&agent, 1);
+    editor.input(" mine<Esc>");
+    editor.wait_screen("the agent's version differs");
+    editor.wait_state("idle");
+    editor.command("AgentChat reject file");
+    editor.prompt("and now?");
+    let said = texts(&agent.wait_received("session/prompt", 2));
+    assert!(said.contains("rejected") && said.contains("from `ONE` on"), "{said}");
 }
 
 #[test]

@@ -350,4 +350,7 @@ end
 --- The smallest edit that puts lines into the place of rows.
 M.edit_of = edit_of
 
+--- Saves a buffer as the user does, and tells them if that fails.
+M.save = save
+
 return M

@@ -169,13 +169,15 @@ end
 --- The agent's version of a loaded file is pending as a whole.
 ---@param path string
 ---@param offer agentchat.Offer
+---@param chat integer whose agent's it is
 ---@return integer? buf
-function M.offer(path, offer)
+function M.offer(path, offer, chat)
   local buf = buffer.find(path)
   if buf then
     watch()
     local file = store.ensure(path)
     buffer.attach(file, buf)
+    file.facts.chat = chat
     store.set_offer(file, offer)
   end
   return buf

@@ -137,7 +137,7 @@ impl Files {
         if let Some(behind) = self.shared.behind.lock().get_mut(path) {
             behind.offered = Some(look(path));
         }
-        let offer = Offer { seen, eol: on_disk.ends_with('\n'), row };
+        let offer = Offer { chat: follow.chat, seen, eol: on_disk.ends_with('\n'), row };
         self.show_refused(path, &on_disk, Some(offer)).await;
     }
 }

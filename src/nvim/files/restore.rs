@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::takeover::{DISK, as_saved, as_text, merge_lines};
-use super::write::Edited;
+use super::write::{CONFLICT, Edited};
 use super::{Behind, Files, PATIENCE, Trouble, blocking};
 use crate::checkpoint::history::{self, Chapter, Restored, Was};
 use crate::checkpoint::look;
@@ -55,24 +55,38 @@ impl Files {
     /// now. Their unsaved text stays as it is.
     pub async fn take_offer_back(self, path: PathBuf) {
         let _turn = self.shared.order.turn(&path).await;
-        let Some(Behind { base, offered: Some(offered) }) = self.shared.behind.lock().remove(&path) else { return };
+        let behind = self.shared.behind.lock().remove(&path);
+        let Some(Behind { base, offered: Some(offered) }) = behind else {
+            return self.tell_taken_back(&path, false).await;
+        };
         let (checkpoints, target) = (self.checkpoints.clone(), path.clone());
         let restored = blocking(move || {
-            if look(&target).holds_what(&offered) {
+            let is_untouched = look(&target).holds_what(&offered);
+            if is_untouched {
                 restore(&target, &base)?;
                 checkpoints.restored(&target, &base);
             }
-            Ok::<_, io::Error>(())
+            Ok::<_, io::Error>(is_untouched)
         });
-        let told = async {
-            restored.await?.map_err(|error| Trouble::Refused(error.to_string()))?;
-            if let Some(loaded) = self.stat(&path, Instant::now() + PATIENCE).await? {
-                hand::ask(&self.nvim, DISK, "known", vec![loaded.buf.into()]).await?;
+        let is_back = match restored.await {
+            Ok(Ok(is_back)) => is_back,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, ?path, "what was rejected is still on disk");
+                false
             }
-            Ok::<_, Trouble>(())
+            Err(trouble) => {
+                tracing::warn!(%trouble, ?path, "what was rejected is still on disk");
+                false
+            }
         };
-        if let Err(trouble) = told.await {
-            tracing::warn!(%trouble, ?path, "what was rejected is still on disk");
+        self.tell_taken_back(&path, is_back).await;
+    }
+
+    /// Lets the user's saves go through again.
+    async fn tell_taken_back(&self, path: &Path, is_back: bool) {
+        let name = path.to_string_lossy().into_owned();
+        if let Err(error) = hand::ask(&self.nvim, CONFLICT, "taken_back", vec![name.into(), is_back.into()]).await {
+            tracing::warn!(%error, ?path, "Neovim does not know that a rejected version is gone");
         }
     }
 

@@ -18,6 +18,7 @@ use crate::checkpoint::look;
 use crate::core::attribution::Author;
 use crate::core::effect::DiskJob;
 use crate::core::event::Adopted;
+use crate::core::ids::ChatId;
 use crate::files::{edits, paths};
 use crate::nvim::incoming::{get, text};
 use crate::nvim::{hand, wire};
@@ -204,7 +205,7 @@ impl Files {
                     let behind = Behind { base, offered: None };
                     self.shared.behind.lock().entry(path.to_owned()).or_insert(behind);
                 }
-                drop(hand::call(&self.nvim, super::MODULE, "file_synced", vec![loaded.buf.into()]));
+                drop(hand::call(&self.nvim, super::MODULE, "file_synced", vec![loaded.buf.into(), true.into()]));
                 self.follow_later(path, Follow { chat: job.chat, base, text });
                 Ok(true)
             }
@@ -238,7 +239,7 @@ impl Files {
                         Ok(merged) => (merged, Adopted::Merged),
                         Err(row) => {
                             if is_agents {
-                                self.offer(path, &loaded.form, news, theirs, row).await;
+                                self.offer(job.chat, path, &loaded.form, news, theirs, row).await;
                             }
                             return Ok(Tried::Done(Adopted::OnDisk));
                         }
@@ -284,13 +285,13 @@ impl Files {
     }
 
     /// The agent's version stays on disk and is pending as a whole; the buffer stays as it is.
-    async fn offer(&self, path: &Path, form: &Form, news: &News, theirs: &str, row: usize) {
+    async fn offer(&self, chat: ChatId, path: &Path, form: &Form, news: &News, theirs: &str, row: usize) {
         if let Some(base) = &news.base {
             let behind = Behind { base: base.clone(), offered: Some(news.now.clone()) };
             self.shared.behind.lock().insert(path.to_owned(), behind);
         }
         let lines = form.to_lines(theirs);
-        let offer = Offer { seen: news.seen.clone(), eol: lines.ends_with('\n'), row };
+        let offer = Offer { chat, seen: news.seen.clone(), eol: lines.ends_with('\n'), row };
         self.show_refused(path, &lines, Some(offer)).await;
     }
 

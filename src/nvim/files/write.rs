@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rmpv::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::buffer::Loaded;
 use super::due::Follow;
@@ -13,12 +13,13 @@ use super::plan::{Base, Clash, Plan, Saving, Scene, plan, read_by_itself};
 use super::{Behind, Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
 use crate::checkpoint::look;
 use crate::core::effect::FileJob;
+use crate::core::ids::ChatId;
 use crate::files::{disk, edits};
 use crate::nvim::incoming::{get, integer, text};
 use crate::nvim::{hand, wire};
 
 /// The Lua module that shows what was refused.
-const CONFLICT: &str = "agentchat.conflict";
+pub(super) const CONFLICT: &str = "agentchat.conflict";
 /// Text per call, in bytes, as in `buffer.rs`.
 const PIECE: usize = 64 * 1024;
 
@@ -39,6 +40,8 @@ pub(super) struct Request {
 
 /// A version that is in the file on disk, and not in its buffer: the user has to decide.
 pub(super) struct Offer {
+    /// Whose agent's it is.
+    pub(super) chat: ChatId,
     /// Tells Lua whether the file is still that version.
     pub(super) seen: Value,
     /// Whether it ends in a newline.
@@ -276,18 +279,27 @@ impl Files {
             Saving::File(text) => text,
         };
         let (target, text) = (path.to_owned(), loaded.form.to_file(on_disk, true));
+        self.stop_saves(loaded).await;
         let before = blocking(move || {
             let before = look(&target);
             disk::write(&target, &text).map(|()| before)
         });
-        let before = before.await??;
-        // Of several writes, what was there before the first.
-        let behind = Behind { base: before, offered: None };
-        self.shared.behind.lock().entry(path.to_owned()).or_insert(behind);
+        let before = before.await.and_then(|written| written.map_err(Trouble::from));
         // Nobody waits for that: Neovim is only told, lest it ask the user about a file that changed.
-        drop(hand::call(&self.nvim, MODULE, "file_synced", vec![loaded.buf.into()]));
+        drop(hand::call(&self.nvim, MODULE, "file_synced", vec![loaded.buf.into(), before.is_ok().into()]));
+        // Of several writes, what was there before the first.
+        let behind = Behind { base: before?, offered: None };
+        self.shared.behind.lock().entry(path.to_owned()).or_insert(behind);
         self.follow_later(path, Follow { chat: job.chat, base: lines, text: plan.text.clone() });
         Ok(())
+    }
+
+    /// Stops saves of a buffer whose file is about to get ahead of it. Neovim may be waiting for a key and not hear of that now;
+    /// then it hears of it before the user's next command.
+    pub(super) async fn stop_saves(&self, loaded: &Loaded) {
+        const AT_MOST: Duration = Duration::from_millis(100);
+        let stopped = hand::call(&self.nvim, MODULE, "file_ahead", vec![loaded.buf.into()]);
+        let _ = timeout(AT_MOST, stopped).await;
     }
 
     /// Writes a file that is not loaded, in the form that it has; what it holds then.
@@ -382,7 +394,12 @@ impl Files {
     pub(super) async fn show_refused(&self, path: &Path, text: &str, offer: Option<Offer>) {
         self.shared.refused.lock().insert(path.to_owned());
         let offer = offer.map_or(Value::Nil, |offer| {
-            wire::map([("seen", offer.seen), ("eol", offer.eol.into()), ("row", offer.row.into())])
+            wire::map([
+                ("chat", offer.chat.0.into()),
+                ("seen", offer.seen),
+                ("eol", offer.eol.into()),
+                ("row", offer.row.into()),
+            ])
         });
         let shown = Value::from(path.to_string_lossy().into_owned());
         let (lines, _) = crate::changes::lines(text);
