@@ -59,6 +59,8 @@ struct Done {
     bytes: usize,
     cut: bool,
     keep: usize,
+    /// Spaces at the end of the last row, whose line goes on in the next one. They count once something follows them.
+    blanks: usize,
     /// The first rows that wait to be shown, painted.
     head: VecDeque<String>,
     /// How many more of them may follow, until all that waits was shown.
@@ -81,10 +83,8 @@ impl Observer for &mut Done {
 
 impl Done {
     fn push(&mut self, line: &Line) {
-        let mut text = row_text(line);
-        if !line.is_wrapped() {
-            text.push('\n');
-        }
+        let mut text = String::new();
+        push_row_text(&mut text, &mut self.blanks, line, true);
         self.push_text(&text);
         self.push_row(row::painted(line));
     }
@@ -122,13 +122,28 @@ impl Done {
     }
 }
 
-/// The text of a row; spaces behind it are only kept where the line goes on in the next row.
-fn row_text(line: &Line) -> String {
-    let mut text = line.text();
-    if !line.is_wrapped() {
-        text.truncate(text.trim_end_matches(' ').len());
+/// Whether a row has nothing but spaces.
+fn is_blank(line: &Line) -> bool {
+    line.text().bytes().all(|byte| byte == b' ')
+}
+
+/// Adds the text of a row to what is above it, without the spaces at the end of a line, wherever that is wrapped. `blanks` are
+/// those that may be such, from row to row.
+fn push_row_text(output: &mut String, blanks: &mut usize, line: &Line, ends: bool) {
+    let row = line.text();
+    let text = row.trim_end_matches(' ');
+    if !text.is_empty() {
+        output.extend(std::iter::repeat_n(' ', std::mem::take(blanks)));
+        output.push_str(text);
     }
-    text
+    if line.is_wrapped() {
+        *blanks += row.len() - text.len();
+    } else {
+        *blanks = 0;
+        if ends {
+            output.push('\n');
+        }
+    }
 }
 
 impl Screen {
@@ -225,9 +240,8 @@ impl Screen {
     fn keep_alternate(&mut self) {
         if self.emulator.active_screen_kind() == ScreenKind::Alternate {
             let lines: Vec<Line> = self.lines().into_iter().cloned().collect();
-            let is_blank = lines.iter().all(|line| row_text(line).is_empty());
-            for line in lines.iter().filter(|_| !is_blank) {
-                self.done.push(line);
+            if !lines.iter().all(is_blank) {
+                lines.iter().for_each(|line| self.done.push(line));
             }
         }
     }
@@ -242,7 +256,7 @@ impl Screen {
     pub fn lines(&self) -> Vec<&Line> {
         let screen = self.emulator.screen();
         let lines: Vec<&Line> = screen.visible_lines().collect();
-        let written = lines.iter().rposition(|line| !row_text(line).is_empty()).map_or(0, |last| last + 1);
+        let written = lines.iter().rposition(|line| !is_blank(line)).map_or(0, |last| last + 1);
         let end = written.max(self.emulator.cursor().row + 1).min(lines.len());
         lines.into_iter().take(end).collect()
     }
@@ -257,11 +271,9 @@ impl Screen {
     pub fn text(&self) -> Text {
         let mut output: String = self.done.text.iter().map(String::as_str).collect();
         let lines = self.lines();
+        let mut blanks = self.done.blanks;
         for (at, line) in lines.iter().enumerate() {
-            output.push_str(&row_text(line));
-            if at + 1 < lines.len() && !line.is_wrapped() {
-                output.push('\n');
-            }
+            push_row_text(&mut output, &mut blanks, line, at + 1 < lines.len());
         }
         let mut truncated = self.done.cut;
         if output.len() > self.limit {
@@ -408,6 +420,18 @@ mod tests {
     fn a_line_that_was_wrapped_is_one_line() {
         let long = "0123456789".repeat(13);
         assert_eq!(output(format!("{long}\r\nend").as_bytes()), format!("{long}\nend"));
+    }
+
+    #[test]
+    fn spaces_at_the_end_of_a_line_are_gone_also_where_they_are_wrapped() {
+        let flood = "end   \r\n".repeat(400);
+        for blanks in [1, 10, 30] {
+            let bytes = format!("0123456789abcdef{}\r\n{flood}", " ".repeat(blanks));
+            let pieces: Vec<&[u8]> = bytes.as_bytes().chunks(7).collect();
+            assert!(output(bytes.as_bytes()).starts_with("0123456789abcdef\nend\n"));
+            assert_eq!(shown(&pieces, None), shown(&[bytes.as_bytes()], None));
+        }
+        assert_eq!(output(b"0123456789abcdef        end"), "0123456789abcdef        end");
     }
 
     #[test]
