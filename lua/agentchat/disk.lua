@@ -62,26 +62,6 @@ local function nudge(path, stat)
   return false
 end
 
---- Makes Neovim take the file, whose text an unmodified buffer has, for the one that it has read. It does so by itself where
---- only the file's time differs from what it knows; of a file that has another size it first learns the size.
----@param buf integer
-function M.settle(buf)
-  if not api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified then
-    return
-  end
-  local path = api.nvim_buf_get_name(buf)
-  local is_settled = false
-  local function choose(reason)
-    is_settled = is_settled or reason == "time"
-    return reason == "time" and "ask" or ""
-  end
-  check_time(buf, choose)
-  local stat = uv.fs_stat(path)
-  if not is_settled and stat and nudge(path, stat) then
-    check_time(buf, choose)
-  end
-end
-
 ---@class agentchat.SeenFile what told the file that the helper has read from others
 ---@field sec integer
 ---@field nsec integer
@@ -98,6 +78,43 @@ local function is_seen(buf, seen)
     and stat.mtime.sec == seen.sec
     and stat.mtime.nsec == seen.nsec
     and stat.size == seen.size
+end
+
+--- Files as they were when Neovim last took them for those of their buffers: its own saves, and what was settled.
+---@type table<integer, agentchat.SeenFile>
+local settled = {}
+
+---@param buf integer
+local function note_settled(buf)
+  local stat = uv.fs_stat(api.nvim_buf_get_name(buf))
+  settled[buf] = stat and { sec = stat.mtime.sec, nsec = stat.mtime.nsec, size = stat.size } or nil
+end
+
+--- Makes Neovim take the file, whose text an unmodified buffer has, for the one that it has read. It does so by itself where
+--- only the file's time differs from what it knows; of a file that has another size it first learns the size. A file that it
+--- knows is left alone: another time would be news to everybody who watches it, ourselves included.
+---@param buf integer
+function M.settle(buf)
+  if not api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified then
+    return
+  end
+  local path = api.nvim_buf_get_name(buf)
+  local is_settled = false
+  local function choose(reason)
+    is_settled = is_settled or reason == "time"
+    return reason == "time" and "ask" or ""
+  end
+  check_time(buf, choose)
+  if not is_settled and is_seen(buf, settled[buf]) then
+    return
+  end
+  local stat = uv.fs_stat(path)
+  if not is_settled and stat and nudge(path, stat) then
+    check_time(buf, choose)
+  end
+  if is_settled and api.nvim_buf_is_loaded(buf) then
+    note_settled(buf)
+  end
 end
 
 --- The buffer's text is that of its file, unless the file is another one by now.
@@ -235,10 +252,19 @@ end
 
 --- Tells the helper of everything that is saved, so that it is not taken for the work of an agent.
 function M.watch_saves()
+  local group = api.nvim_create_augroup("agentchat.saves", {})
+  -- Neovim has noticed another file. (Not `FileChangedShell`: whoever listens to that answers what the user would be asked.)
+  api.nvim_create_autocmd({ "FileChangedShellPost", "BufUnload" }, {
+    group = group,
+    callback = function(args)
+      settled[args.buf] = nil
+    end,
+  })
   api.nvim_create_autocmd("BufWritePost", {
-    group = api.nvim_create_augroup("agentchat.saves", {}),
+    group = group,
     callback = function(args)
       if vim.bo[args.buf].buftype == "" then
+        note_settled(args.buf)
         local name = api.nvim_buf_get_name(args.buf)
         require("agentchat.helper").notify("file_saved", { path = uv.fs_realpath(name) or name })
       end

@@ -110,8 +110,18 @@ local function describe_exit(code)
   return ("the helper ended (%s); :AgentChat restart starts it again%s"):format(how, words and ". " .. words or "")
 end
 
+--- Makes the folders that the helper's are in, before the helper does: Neovim makes `stdpath("log")` when it loads its
+--- language client, and takes it for an error that somebody else was a moment faster.
+local function make_folders()
+  for _, name in ipairs({ "log", "state" }) do
+    -- Where that is not possible, the helper says so.
+    pcall(vim.fn.mkdir, vim.fn.stdpath(name), "p")
+  end
+end
+
 ---@param path string
 local function spawn(path)
+  make_folders()
   generation = generation + 1
   local mine = generation
   M.stderr, M.path, M.info, stopping = {}, path, nil, false

@@ -8,6 +8,9 @@ local last_prompt = 0
 --- Milliseconds after which a new prompt gets its completion: the chat is drawn by then, and nobody types yet.
 local COMPLETION_DELAY = 30
 
+--- Whether the user was told that there is no completion.
+local told_of_completion = false
+
 ---@param chat agentchat.Chat
 ---@return string
 function M.name(chat)
@@ -97,7 +100,15 @@ local function own(chat, buf)
     require("agentchat.draft").save(chat)
   end)
   local function complete()
-    require("agentchat.completion").attach(buf)
+    local ok, reason = pcall(function()
+      require("agentchat.completion").attach(buf)
+    end)
+    if not ok and not told_of_completion then
+      -- Raised here, an error of several lines would bring up the hit-enter prompt, and Neovim answers nobody then.
+      told_of_completion = true
+      local text = ("the prompt has no completion (%s); entering insert mode tries again"):format(tostring(reason))
+      require("agentchat.message").show("warn", text)
+    end
   end
   vim.defer_fn(complete, COMPLETION_DELAY)
   on("InsertEnter", complete)

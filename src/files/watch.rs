@@ -14,6 +14,7 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::checkpoint::index::walk;
 use crate::core::ids::ChatId;
@@ -24,8 +25,9 @@ const MAX_FOLDERS: usize = 4_096;
 const MAX_PATHS: usize = 64;
 /// How long nothing happens before changes are told: most programs write a file in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(60);
-/// How often that begins anew, should something happen all the time.
-const MOST_ROUNDS: u32 = 10;
+/// How long at most, should something happen all the time. It is time that counts, not events: whoever writes a large file
+/// causes hundreds, and each batch would be a look at all of it.
+const AT_MOST: Duration = Duration::from_millis(600);
 /// How long is watched after a turn.
 const LINGER: Duration = Duration::from_millis(1_500);
 
@@ -50,6 +52,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Inbox {
     batch: Mutex<Batch>,
+    /// When something happened last.
+    last: Mutex<Option<Instant>>,
     news: Notify,
 }
 
@@ -74,7 +78,7 @@ impl Watch {
     /// Something may have happened before it was watched.
     pub fn look_around(&self) {
         self.inbox.batch.lock().overflow = true;
-        self.inbox.news.notify_one();
+        self.inbox.tell();
     }
 
     /// The turn of this chat is over; what it did may still be on its way.
@@ -127,13 +131,22 @@ impl Watch {
 
     /// Waits until something happened, and until nothing more does for a moment.
     pub async fn next(&self) -> Batch {
-        self.inbox.news.notified().await;
-        for _ in 0..MOST_ROUNDS {
-            if tokio::time::timeout(DEBOUNCE, self.inbox.news.notified()).await.is_err() {
-                break;
+        loop {
+            self.inbox.news.notified().await;
+            let latest = Instant::now() + AT_MOST;
+            loop {
+                let quiet = self.inbox.last.lock().map_or(latest, |last| last + DEBOUNCE).min(latest);
+                if Instant::now() >= quiet {
+                    break;
+                }
+                tokio::time::sleep_until(quiet).await;
+            }
+            let batch = std::mem::take(&mut *self.inbox.batch.lock());
+            // What was told while we waited was taken along before.
+            if batch != Batch::default() {
+                return batch;
             }
         }
-        std::mem::take(&mut *self.inbox.batch.lock())
     }
 }
 
@@ -204,6 +217,11 @@ impl Inbox {
             }
         }
         drop(batch);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        *self.last.lock() = Some(Instant::now());
         self.news.notify_one();
     }
 }
@@ -272,6 +290,48 @@ mod tests {
         watch.state.lock().leave(ChatId(2), 3);
         assert!(!is_watching());
         Ok(())
+    }
+
+    /// Several events, each told to whoever waits before the next one.
+    async fn happens(inbox: &Inbox, times: usize) {
+        for _ in 0..times {
+            let event = notify::Event::new(EventKind::Modify(ModifyKind::Any));
+            inbox.take(Ok(event.add_path("large".into())));
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_file_that_is_written_in_pieces_is_told_once() {
+        let watch = Watch::default();
+        let (inbox, start) = (Arc::clone(&watch.inbox), Instant::now());
+        let writer = tokio::spawn(async move {
+            happens(&inbox, 500).await;
+            start.elapsed()
+        });
+        let mut told = 0;
+        while let Ok(batch) = tokio::time::timeout(2 * AT_MOST, watch.next()).await {
+            assert!(batch.paths.contains(Path::new("large")), "{batch:?}");
+            told += 1;
+        }
+        // Once, unless the machine was so slow that nothing happened for a while in between.
+        let pauses = writer.await.map_or(0, |taken| taken.as_millis() / DEBOUNCE.as_millis());
+        assert!((1..=1 + pauses).contains(&told), "told {told} times, with room for {pauses} pauses");
+    }
+
+    #[tokio::test]
+    async fn what_happens_all_the_time_is_told_all_the_same() {
+        let watch = Watch::default();
+        let inbox = Arc::clone(&watch.inbox);
+        let writer = tokio::spawn(async move {
+            loop {
+                happens(&inbox, 1).await;
+                tokio::time::sleep(DEBOUNCE / 4).await;
+            }
+        });
+        let told = tokio::time::timeout(Duration::from_secs(10), watch.next()).await;
+        writer.abort();
+        assert!(told.is_ok_and(|batch| !batch.paths.is_empty()));
     }
 
     #[test]

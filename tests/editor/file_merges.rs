@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::changes;
 use crate::files::{READ, WRITE, at_work, at_work_with, content, is_modified, lines_of, on_disk, refusal, written};
 use crate::support::scenario::{Step, gate, read_file, write_file};
 use crate::support::{Editor, ScriptedAgent, Setup};
@@ -334,6 +335,32 @@ fn a_buffer_that_another_plugin_saves_is_not_written() {
     let (_, message) = refusal(&agent, WRITE, 1);
     assert!(message.contains("another plugin"), "{message}");
     assert!(agent.answers(READ).len() == 1 && on_disk(&editor, "a.txt") == "one\n");
+}
+
+#[test]
+fn a_save_that_takes_its_time_is_not_taken_for_the_agents_work() {
+    let (agent, editor) = at_work(OLD, read_then(NEW));
+    assert_eq!(content(&agent, 1), OLD);
+    // As a large file on a slow disk is written, in pieces.
+    let code = "vim.api.nvim_create_autocmd('BufWriteCmd', { buffer = 0, once = true, callback = function(args)
+      local lines = vim.api.nvim_buf_get_lines(0, 0, -1, true)
+      vim.fn.writefile(vim.list_slice(lines, 1, 2), args.match)
+      vim.uv.sleep(1000)
+      vim.fn.writefile(lines, args.match)
+      vim.bo.modified = false
+      vim.cmd('doautocmd BufWritePost')
+    end })";
+    editor.lua(code, json!([]));
+    editor.command("normal! ggAs");
+    editor.command("write");
+    assert_eq!(on_disk(&editor, "a.txt"), "ones\ntwo\nthree\nfour\nfive\n");
+    assert_eq!(lines_of(&editor, "a.txt"), ["ones", "two", "three", "four", "five"]);
+    assert_eq!(changes::table_of(&editor, &editor.project().join("a.txt")).0.len(), 0);
+    agent.open_gate("read");
+    written(&agent, 1);
+    assert_eq!(lines_of(&editor, "a.txt"), ["ones", "two", "three", "four", "FIVE"]);
+    let (hunks, ..) = changes::table_of(&editor, &editor.project().join("a.txt"));
+    assert_eq!(hunks.len(), 1, "what the agent wrote: {hunks:?}");
 }
 
 // -- another Neovim

@@ -29,6 +29,9 @@ pub(super) const DISK: &str = "agentchat.disk";
 /// How long an empty file may be one that is being written.
 const EMPTY: Duration = Duration::from_millis(100);
 
+/// How long is waited before a file is looked at again that somebody is just writing.
+const UNSETTLED: Duration = Duration::from_millis(20);
+
 /// What was tried.
 enum Tried<T> {
     Done(T),
@@ -120,12 +123,8 @@ impl Files {
             // Most programs empty a file and then write it.
             tokio::time::sleep(EMPTY).await;
         }
+        let (now, seen) = self.look_at_news(path).await?;
         let (now, seen, base, has_changed) = blocking(move || {
-            let (now, seen) = look_closely(&looked);
-            // The buffer wrote it.
-            if checkpoints.is_own(&looked) {
-                return None;
-            }
             if author == Author::Unknown {
                 return Some((now, seen, None, None));
             }
@@ -151,6 +150,22 @@ impl Files {
         // What a dirty buffer was before it fell behind is what both sides started from.
         let base = self.shared.behind.lock().get(path).map(|behind| behind.base.clone()).or(base);
         Some(News { now, base, seen, is_same })
+    }
+
+    /// What a file has become, once it is no save of Neovim's that is still going on: that of a large file is many writes, and
+    /// what is there in between is nobody's text. `None` if its buffer wrote it.
+    async fn look_at_news(&self, path: &Path) -> Option<(Was, Value)> {
+        loop {
+            let (checkpoints, looked) = (self.checkpoints.clone(), path.to_owned());
+            let found = blocking(move || (!checkpoints.is_own(&looked)).then(|| look_closely(&looked)));
+            let (now, before) = found.await.ok()??;
+            // Neovim answers, and has told of the save, when it is over. One that waits for a key saves nothing.
+            let _ = self.stat(path, Instant::now() + PATIENCE).await;
+            if seen(path) == before {
+                return (!self.checkpoints.is_own(path)).then_some((now, before));
+            }
+            tokio::time::sleep(UNSETTLED).await;
+        }
     }
 
     /// The user saved a file: whatever they did not take over from the disk, they do not want.

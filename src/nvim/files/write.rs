@@ -138,7 +138,10 @@ impl Files {
         theirs: &str,
     ) -> Result<Plan, Clash> {
         let form = &loaded.form;
-        let disk = read_disk(path).await.ok().map(|disk| form.to_lines(&disk));
+        let mut disk = read_disk(path).await.ok().map(|disk| form.to_lines(&disk));
+        if !loaded.modified && disk.as_deref() != Some(lines) {
+            disk = self.read_saved(path).await.map(|disk| form.to_lines(&disk));
+        }
         // What the buffer would hold if the user had not been busy.
         let due = self.shared.due.get(path);
         let buffer = match &due {
@@ -346,23 +349,39 @@ impl Files {
         }
     }
 
+    /// What is on disk once no save of Neovim's is going on: that of a large file is many writes, and what is there in between
+    /// is nobody's text.
+    async fn read_saved(&self, path: &Path) -> Option<String> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut before = read_disk(path).await.ok();
+        loop {
+            // Neovim answers when it is done with what it does.
+            let answered = self.stat(path, deadline).await;
+            let now = read_disk(path).await.ok();
+            if now == before || answered.is_err() {
+                return now;
+            }
+            before = now;
+        }
+    }
+
     /// What a save left in the file: what was written, or what the user's autocommands made of it, on which the agent's next
     /// write is based. What the user has typed since is no part of that.
     async fn left_by_save(&self, path: &Path, tick: u64, written: String) -> String {
-        let disk = read_disk(path).await;
-        if disk.as_ref().is_ok_and(|disk| *disk == written) {
+        if read_disk(path).await.is_ok_and(|disk| disk == written) {
             return written;
         }
+        let disk = self.read_saved(path).await;
         let deadline = Instant::now() + PATIENCE;
         // As long as the buffer has not changed since, nobody but the save and its autocommands has written the file.
         match self.stat(path, deadline).await {
             Ok(Some(now)) if now.tick == tick => match disk {
-                Ok(disk) => disk,
+                Some(disk) => disk,
                 // In an encoding that only the buffer understands.
-                Err(_) if !now.modified => {
+                None if !now.modified => {
                     self.buffer_text(path, &now, deadline).await.ok().flatten().unwrap_or(written)
                 }
-                Err(_) => written,
+                None => written,
             },
             _ => written,
         }
