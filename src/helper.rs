@@ -62,26 +62,24 @@ pub async fn run() -> io::Result<()> {
     let (nvim, io_loop) = Neovim::new(reader, writer, Incoming::new(to_owner));
     let mut io_loop = tokio::spawn(io_loop);
     let mut owner = Owner::new(nvim, from_lua);
-    let is_neovims_end = tokio::select! {
-        () = owner.serve() => true,
+    tokio::select! {
+        () = owner.serve() => {}
         ended = &mut io_loop => {
             match ended {
                 Ok(Ok(())) => tracing::info!("Neovim closed the channel"),
                 Ok(Err(error)) => tracing::info!(%error, "the channel to Neovim ended"),
                 Err(error) => tracing::error!(%error, "the channel task failed"),
             }
-            true
         }
         () = terminated() => {
             tracing::info!("asked to end");
-            // Neovim closes the channel as well; somebody else who ends us does not.
-            tokio::time::timeout(CLOSING, &mut io_loop).await.is_ok()
+            // What Neovim has said before is still read.
+            let _ = tokio::time::timeout(CLOSING, &mut io_loop).await;
         }
-    };
-    owner.shut_down().await;
-    if is_neovims_end {
-        owner.checkpoints.leave();
     }
+    owner.shut_down().await;
+    let has_said_so = std::iter::from_fn(|| owner.from_lua.try_recv().ok()).any(|said| said == FromLua::Leaving);
+    owner.checkpoints.leave(has_said_so || owner.is_neovim_leaving);
     Ok(())
 }
 
@@ -135,6 +133,7 @@ struct Owner {
     timers: BTreeMap<TimerKey, Millis>,
     frames: Frames,
     from_lua: mpsc::UnboundedReceiver<FromLua>,
+    is_neovim_leaving: bool,
     from_agents: mpsc::Receiver<Vec<Event>>,
     to_us: mpsc::Sender<Vec<Event>>,
     finished: mpsc::UnboundedReceiver<Finished>,
@@ -172,6 +171,7 @@ impl Owner {
             timers: BTreeMap::new(),
             frames: Frames::default(),
             from_lua,
+            is_neovim_leaving: false,
             from_agents,
             to_us,
             finished,
@@ -251,6 +251,7 @@ impl Owner {
                     self.happen(Event::TurnsBefore(chat, turns));
                 }
             }
+            FromLua::Leaving => self.is_neovim_leaving = true,
             FromLua::Action(action) => {
                 if matches!(action, UserAction::Close(_)) {
                     self.keep_records(true);

@@ -249,6 +249,10 @@ end
 
 --- Neovim is going away: the helper's end is no failure any more.
 function M.leaving()
+  if M.state == "ready" then
+    -- A helper that ends for another reason keeps what can be undone.
+    send("leaving", {})
+  end
   stopping = true
   clear_deadline()
 end

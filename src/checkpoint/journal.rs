@@ -119,6 +119,11 @@ impl Journal {
         }
     }
 
+    /// Whether the Neovim lives whose turns these are.
+    pub(super) fn is_neovim_alive(&self) -> bool {
+        self.folder.file_name().and_then(|name| neovim_of(name.to_str()?)).is_some_and(is_alive)
+    }
+
     /// Neovim goes away, and nothing can be undone any more.
     pub(super) fn remove(&self) {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
@@ -304,12 +309,17 @@ fn clean(parent: &Path, instance: &str) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| *name != instance) else { continue };
-        let pid = name.split_once('-').and_then(|(pid, _)| pid.parse::<i32>().ok());
+        let pid = neovim_of(name);
         if pid.is_some_and(|pid| !is_alive(pid)) && entry.path().join(LINES).exists() {
             // Another helper may be faster.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+}
+
+/// The process of the Neovim that a journal's folder is named after.
+fn neovim_of(instance: &str) -> Option<i32> {
+    instance.split_once('-').and_then(|(pid, _)| pid.parse().ok())
 }
 
 fn is_alive(pid: i32) -> bool {

@@ -119,9 +119,12 @@ impl Checkpoints {
         self.inner.lock().turns.range((chat, 0)..=(chat, u64::MAX)).next_back().map_or(0, |((_, turn), _)| *turn)
     }
 
-    /// Neovim goes away: nothing can be undone any more.
-    pub fn leave(&self) {
-        if let Some(journal) = self.inner.lock().journal.take() {
+    /// The helper ends. If Neovim does as well, as it has said or as can be seen, nothing can be undone any more; else the next
+    /// helper goes on from what is kept.
+    pub fn leave(&self, has_neovim_said_so: bool) {
+        if let Some(journal) = self.inner.lock().journal.take()
+            && (has_neovim_said_so || !journal.is_neovim_alive())
+        {
             journal.remove();
         }
     }

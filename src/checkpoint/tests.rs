@@ -206,7 +206,10 @@ fn the_next_helper_of_the_same_neovim_knows_what_was_done() -> std::io::Result<(
     other.configure(project.state.path().join("checkpoints"), Some("1-other"), Limits::default());
     assert_eq!(other.last_turn(CHAT), 0);
     assert!(!dead.exists() && kept.exists());
-    project.checkpoints.leave();
+    // The helper ends, and its Neovim does not.
+    other.leave(false);
+    assert!(project.state.path().join("checkpoints/1-other").exists());
+    project.checkpoints.leave(true);
     assert!(!kept.exists());
     Ok(())
 }

@@ -24,6 +24,8 @@ use crate::view::Row;
 pub enum FromLua {
     /// The first message.
     Hello(Hello),
+    /// Neovim quits.
+    Leaving,
     /// The user did something.
     Action(UserAction),
     /// A transcript buffer is not what we think it is.
@@ -130,6 +132,7 @@ fn parse(name: &str, arguments: &Value) -> Option<FromLua> {
             config: get(arguments, "config").cloned().unwrap_or(Value::Nil),
             instance: string(arguments, "instance"),
         }),
+        "leaving" => FromLua::Leaving,
         "resync" => FromLua::Resync(chat()?),
         "view" => FromLua::View(chat()?, index(arguments, "first")?..index(arguments, "last")?),
         "inspect" => FromLua::Inspect(chat()?, usize::try_from(integer(arguments, "entry")?).ok()?),

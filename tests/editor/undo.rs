@@ -224,6 +224,28 @@ fn turns_from_before_a_crash_of_the_helper_can_be_undone() {
 }
 
 #[test]
+fn a_helper_that_ends_while_neovim_lives_leaves_what_can_be_undone() {
+    let scenario = Scenario::new().on_prompt([write_file("a.txt", "one\n"), end_turn()]);
+    let (_agent, mut editor) = crate::chat::open(&scenario, Setup::new().file("a.txt", "zero\n").arg("a.txt"));
+    crate::chat::enter_code(&editor);
+    editor.prompt("go");
+    editor.wait_until("the turn's end", |e| e.events("AgentChatTurnEnd").len() == 1);
+    let (guard, helper) = crate::helper_life::guard_and_helper(&editor);
+    // Without its guard the helper ends in good order.
+    processes::kill9(guard);
+    editor.wait_state("failed");
+    editor.wait_until("the helper's end", |e| e.processes().iter().all(|process| process.pid != helper));
+    editor.command("AgentChat restart");
+    editor.wait_state("idle");
+    editor.command("AgentChat undo 1");
+    editor.wait_transcript("Undo of turn 1: restored: a.txt.");
+    assert_eq!(on_disk(&editor, "a.txt"), "zero\n");
+    let kept = editor.xdg("state").join("agentchat/checkpoints");
+    editor.quit();
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0, "nothing is left once Neovim is gone");
+}
+
+#[test]
 fn stashes_and_submodules_stay_what_they_are_and_their_files_come_back() {
     let setup = Setup::new().file("a.txt", "old\n").file("sub/s.txt", "sub\n").file("named\\C:\\x.txt", "odd\n");
     let steps = [
