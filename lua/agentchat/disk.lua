@@ -156,7 +156,7 @@ end
 ---text is that of the file; `seen`: the file that was read, if it is the disk that the buffer follows; `only_autoread`: as Neovim would do it itself; `restore`: no hunk is pending afterwards
 ---@return table as `file_edit`
 function M.follow(buf, tick, edits, opts)
-  if is_stale(buf, tick) then
+  if is_stale(buf, tick) or (opts.seen and not is_seen(buf, opts.seen)) then
     return { stale = true }
   elseif opts.only_autoread and not reads_by_itself(buf) then
     return { ok = true, tick = tick, saved = false }
@@ -187,7 +187,7 @@ end
 ---@param buf integer
 ---@param tick integer
 function M.gone(buf, tick)
-  if is_stale(buf, tick) then
+  if is_stale(buf, tick) or uv.fs_stat(api.nvim_buf_get_name(buf)) then
     return
   end
   check_time(buf, function()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use crate::chat::{self, enter_code};
-use crate::files::{at_work, at_work_with, is_modified, lines_of, on_disk, written};
+use crate::files::{at_work, at_work_with, content, is_modified, lines_of, on_disk, written};
 use crate::support::scenario::{
     Scenario, Step, edit_call, end_turn, gate, read_file, run, tool_call, tool_status, write_disk, write_file,
 };
@@ -82,6 +82,36 @@ fn the_same_edit_is_pending_again_whatever_became_of_the_first() {
     editor.prompt("again");
     editor.wait_until("the second edit", |e| lines_of(e, "a.txt") == ["ONE", "two"]);
     editor.wait_until("it to be pending", |e| pending(e) == json!(1));
+}
+
+#[test]
+fn what_the_user_saves_before_the_buffer_follows_is_not_taken_back() {
+    let steps = [
+        edit_call("t1", "a.txt"),
+        gate("placed"),
+        write_disk("a.txt", "one\ntwo\nTHREE\n"),
+        gate("read"),
+        read_file("a.txt"),
+        gate("end"),
+    ];
+    let (agent, editor) = at_work("one\ntwo\nthree\n", steps);
+    // Just before the buffer is to follow the file that was looked at a moment ago.
+    let code = "local disk = require('agentchat.disk')
+    local follow = disk.follow
+    disk.follow = function(...)
+      disk.follow, _G.has_saved = follow, true
+      vim.fn.setline(1, 'ones')
+      vim.cmd('silent write!')
+      return follow(...)
+    end";
+    editor.lua(code, json!([]));
+    agent.open_gate("placed");
+    editor.wait_until("the user's save", |e| e.lua("return _G.has_saved or false", json!([])) == json!(true));
+    agent.open_gate("read");
+    assert_eq!(content(&agent, 1), "ones\ntwo\nthree\n");
+    assert_eq!(lines_of(&editor, "a.txt"), ["ones", "two", "three"]);
+    assert_eq!(on_disk(&editor, "a.txt"), "ones\ntwo\nthree\n");
+    assert!(!is_modified(&editor, "a.txt"));
 }
 
 #[test]

@@ -37,6 +37,8 @@ enum Tried<T> {
     Done(T),
     /// The user is in the middle of something there.
     Busy,
+    /// The file is another one by now.
+    Outdated,
 }
 
 /// A file that may have changed.
@@ -104,6 +106,7 @@ impl Files {
                 match self.follow(&job, &path, &news, is_news).await {
                     Ok(Tried::Done(how)) => return is_news.then_some((job.path, how)),
                     Ok(Tried::Busy) => {}
+                    Ok(Tried::Outdated) => continue,
                     Err(trouble) => {
                         tracing::warn!(%trouble, ?path, "a buffer does not follow its file");
                         return is_news.then_some((job.path, Adopted::Stuck));
@@ -209,7 +212,7 @@ impl Files {
         let Some(news) = news else { return Ok(false) };
         match self.follow(&job, path, &news, true).await? {
             Tried::Done(Adopted::OnDisk | Adopted::Stuck) => Ok(true),
-            Tried::Done(_) => Ok(false),
+            Tried::Done(_) | Tried::Outdated => Ok(false),
             // The user is busy there: the buffer follows when they are free.
             Tried::Busy => {
                 let deadline = Instant::now() + PATIENCE;
@@ -286,6 +289,8 @@ impl Files {
                     self.put_refused_away(path);
                     return Ok(Tried::Done(how));
                 }
+                // Somebody has saved it since it was read: what was read must not get over that into the buffer.
+                Edited::Stale if seen(path) != news.seen => return Ok(Tried::Outdated),
                 Edited::Stale => {}
                 Edited::Busy => return Ok(Tried::Busy),
             }
