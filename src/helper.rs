@@ -47,7 +47,7 @@ use settings::Settings;
 pub const INTERFACE: u64 = 5;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
-/// How long the channel may stay open once Neovim has asked us to end.
+/// How long what Neovim has said before it went away may take to be read.
 const CLOSING: Duration = Duration::from_millis(100);
 /// How long the agents may take to end when Neovim goes away.
 const SHUTDOWN: Duration = Duration::from_millis(1200);
@@ -73,13 +73,11 @@ pub async fn run() -> io::Result<()> {
         }
         () = terminated() => {
             tracing::info!("asked to end");
-            // What Neovim has said before is still read.
-            let _ = tokio::time::timeout(CLOSING, &mut io_loop).await;
         }
     }
     owner.shut_down().await;
-    let has_said_so = std::iter::from_fn(|| owner.from_lua.try_recv().ok()).any(|said| said == FromLua::Leaving);
-    owner.checkpoints.leave(has_said_so || owner.is_neovim_leaving);
+    owner.hear_out().await;
+    owner.checkpoints.leave(false);
     Ok(())
 }
 
@@ -133,7 +131,6 @@ struct Owner {
     timers: BTreeMap<TimerKey, Millis>,
     frames: Frames,
     from_lua: mpsc::UnboundedReceiver<FromLua>,
-    is_neovim_leaving: bool,
     from_agents: mpsc::Receiver<Vec<Event>>,
     to_us: mpsc::Sender<Vec<Event>>,
     finished: mpsc::UnboundedReceiver<Finished>,
@@ -171,7 +168,6 @@ impl Owner {
             timers: BTreeMap::new(),
             frames: Frames::default(),
             from_lua,
-            is_neovim_leaving: false,
             from_agents,
             to_us,
             finished,
@@ -251,7 +247,7 @@ impl Owner {
                     self.happen(Event::TurnsBefore(chat, turns));
                 }
             }
-            FromLua::Leaving => self.is_neovim_leaving = true,
+            FromLua::Leaving => self.checkpoints.leave(true),
             FromLua::Action(action) => {
                 if matches!(action, UserAction::Close(_)) {
                     self.keep_records(true);
@@ -596,6 +592,15 @@ impl Owner {
     }
 
     /// Ends every agent; nobody stays without an answer.
+    /// Takes note of what Neovim has said before it closed the channel. (Somebody else who ends us does not close it.)
+    async fn hear_out(&mut self) {
+        while let Ok(Some(said)) = tokio::time::timeout(CLOSING, self.from_lua.recv()).await {
+            if said == FromLua::Leaving {
+                self.checkpoints.leave(true);
+            }
+        }
+    }
+
     async fn shut_down(&mut self) {
         self.happen(Event::User(UserAction::Shutdown));
         self.keep_records(true);

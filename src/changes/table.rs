@@ -99,9 +99,20 @@ impl Table {
         for change in changes(now, new).into_iter().rev() {
             self.edited(change.old.start, change.old.end, change.old.start + change.new.len());
         }
+        self.drop_restored(new);
     }
 
-    /// The user replaced the rows from `first` to `last` by those from `first` to `new_last`.
+    /// Forgets the hunks in which nothing is the agent's any more, and the old lines are there again: rejecting them would
+    /// bring those a second time. To be called after [`Self::edited`] with the text that is there then.
+    pub fn drop_restored<S: AsRef<str>>(&mut self, now: &[S]) {
+        self.hunks.retain(|hunk| {
+            let is_restored = || now[hunk.first..hunk.end()].iter().map(AsRef::as_ref).eq(hunk.old.iter());
+            hunk.authors.contains(&Author::Agent) || hunk.authors.len() != hunk.old.len() || !is_restored()
+        });
+    }
+
+    /// The user replaced the rows from `first` to `last` by those from `first` to `new_last`. Whoever has the text calls
+    /// [`Self::drop_restored`] as well.
     pub fn edited(&mut self, first: usize, last: usize, new_last: usize) {
         let shifted = |row: usize| row - last + new_last;
         // An edit right above or below a hunk is outside of it; one at the row of a deletion comes after what was deleted.

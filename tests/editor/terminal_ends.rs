@@ -12,23 +12,27 @@ use crate::terminals::{CREATE, WAIT, about, buffer, create, run, wait_buffer};
 
 const GONE: Duration = Duration::from_secs(2);
 
-/// A command with a child in its group, one in a session of its own, and one that was forked twice; all ignore what asks
-/// them to end. Each tells its id.
+/// A command with two children in its group, one in a session of its own, and one that was forked twice; all ignore what asks
+/// them to end. Each tells its id, in any order.
 fn stubborn() -> Json {
     let script = "
         trap '' TERM HUP INT
         tell='echo pid $$; exec sleep 300'
-        sh -c \"$tell\" &
+        sh -c 'echo grouped $$; exec sleep 300' &
         setsid sh -c \"$tell\" &
         (setsid sh -c \"$tell\" </dev/tty &)
-        sh -c 'echo pid $$; while :; do sleep 1; done'
+        sh -c 'echo grouped $$; while :; do sleep 1; done'
     ";
     json!({ "command": "sh", "args": ["-c", script] })
 }
 
-/// The ids that were told.
+/// The ids that were told; those of the command's group come first.
 fn pids(editor: &Editor) -> Vec<i32> {
-    buffer(editor).lines().filter_map(|line| line.trim().strip_prefix("pid ")?.parse().ok()).collect()
+    let buffer = buffer(editor);
+    let told = |word: &'static str| {
+        buffer.lines().filter_map(move |line| line.trim().strip_prefix(word)?.trim().parse::<i32>().ok())
+    };
+    told("grouped").chain(told("pid")).collect()
 }
 
 #[track_caller]
@@ -78,8 +82,7 @@ fn the_commands_of_an_agent_that_is_killed_end_with_it() {
     editor.wait_state("failed");
     // The children that left the terminal's session are the guard's part, at the end.
     wait_buffer(&editor, "[SIGKILL]");
-    let in_group = [pids[0], pids[3]];
-    wait_dead(&editor, &in_group[..1]);
+    wait_dead(&editor, &pids[..2]);
 }
 
 #[test]

@@ -219,8 +219,7 @@ fn turns_from_before_a_crash_of_the_helper_can_be_undone() {
     assert_eq!((on_disk(&editor, "a.txt").as_str(), editor.file("one.txt")), ("zero\n", None));
     assert_eq!(lines_of(&editor, "a.txt"), ["zero"]);
     editor.quit();
-    let left = std::fs::read_dir(&kept).unwrap().count();
-    assert_eq!(left, 0, "nothing is left once Neovim is gone");
+    editor.wait_until("nothing to be left once Neovim is gone", |_| std::fs::read_dir(&kept).unwrap().count() == 0);
 }
 
 #[test]
@@ -242,7 +241,7 @@ fn a_helper_that_ends_while_neovim_lives_leaves_what_can_be_undone() {
     assert_eq!(on_disk(&editor, "a.txt"), "zero\n");
     let kept = editor.xdg("state").join("agentchat/checkpoints");
     editor.quit();
-    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0, "nothing is left once Neovim is gone");
+    editor.wait_until("nothing to be left once Neovim is gone", |_| std::fs::read_dir(&kept).unwrap().count() == 0);
 }
 
 #[test]

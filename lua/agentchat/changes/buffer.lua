@@ -26,6 +26,7 @@ local SNAPSHOTS = 200
 ---@field ignoring boolean our own edits are going on
 ---@field is_detached? boolean Neovim does not tell us of edits any more; the buffer is unloaded, or read anew (`:edit!`)
 ---@field last_lines? string[] the text before it is read anew
+---@field last_stamp? string
 ---@field abandoned? { dos: boolean, encoding: string } the text had changes that were not saved
 
 ---@type table<integer, agentchat.AttachedBuffer>
@@ -141,6 +142,9 @@ local function on_lines(known, first, last, new_last)
     table.insert(file.arriving.edits, { first, last, new_last })
   end
   local hunks = hunks_of.edited(file.hunks, first, last, new_last)
+  hunks = hunks_of.without_restored(hunks, first, new_last, function(from, to)
+    return api.nvim_buf_get_lines(known.buf, from, to, false)
+  end)
   if hunks ~= file.hunks then
     store.set(file, file.facts, hunks, #hunks == #file.hunks, true)
   end
@@ -161,7 +165,32 @@ local function moved(hunks, before, now)
     local first = count == 0 and old or old - 1
     hunks = hunks_of.edited(hunks, first, first + count, first + new_count)
   end
-  return hunks_of.within(hunks, #now)
+  hunks = hunks_of.within(hunks, #now)
+  return hunks_of.without_restored(hunks, 0, #now, function(from, to)
+    return vim.list_slice(now, from + 1, to)
+  end)
+end
+
+--- Stands for a text; `stamp` in `src/nvim/files/hunks.rs` is the same.
+---@param lines string[] with "\n" for NUL, as Neovim has them
+---@param eol boolean whether the last one ends in a newline
+---@return string
+local function stamp_of(lines, eol)
+  local is_empty = #lines == 0 or (#lines == 1 and lines[1] == "")
+  return vim.fn.sha256(is_empty and "" or table.concat(lines, "\n") .. (eol and "\n" or ""))
+end
+
+---@param buf integer
+---@return string
+local function stamp(buf)
+  return stamp_of(api.nvim_buf_get_lines(buf, 0, -1, true), vim.bo[buf].eol)
+end
+
+---@param facts agentchat.ChangeFacts
+---@param text_stamp string
+---@return agentchat.ChangeFacts
+local function stamped(facts, text_stamp)
+  return vim.tbl_extend("force", facts, { stamp = text_stamp })
 end
 
 --- The text was read anew.
@@ -183,19 +212,24 @@ local function reread(known)
   keep(known)
 end
 
---- Unsaved changes are gone with their buffer: the table is that of the file on disk.
+--- Unsaved changes are gone with their buffer: the table is that of the file on disk, if there is one.
 ---@param known agentchat.AttachedBuffer
 local function forget_unsaved(known)
   local how, file = known.abandoned, known.file
-  local ok, now = pcall(vim.fn.readfile, file.path)
-  if not how or not ok then
+  local ok, now = pcall(vim.fn.readfile, file.path, "b")
+  if not ok then
+    store.set(file, { chat = file.facts.chat }, {})
     return
+  end
+  local eol = now[#now] == ""
+  if eol then
+    now[#now] = nil
   end
   for i, line in ipairs(now) do
     line = how.dos and line:gsub("\r$", "") or line
     now[i] = how.encoding ~= "" and how.encoding ~= "utf-8" and vim.iconv(line, how.encoding, "utf-8") or line
   end
-  store.set(file, file.facts, moved(file.hunks, known.last_lines, now))
+  store.set(file, stamped(file.facts, stamp_of(now, eol)), moved(file.hunks, known.last_lines, now))
 end
 
 ---@param known agentchat.AttachedBuffer
@@ -206,7 +240,11 @@ local function detach(known)
   end
   attached[known.buf] = nil
   known.file.buf = nil
-  forget_unsaved(known)
+  if known.abandoned then
+    forget_unsaved(known)
+  elseif known.last_lines and not known.file.facts.deleted then
+    store.set(known.file, stamped(known.file.facts, known.last_stamp or ""), known.file.hunks)
+  end
   if store.pending(known.file) == 0 then
     store.forget(known.file)
   end
@@ -301,8 +339,15 @@ function M.loaded(buf)
   if not file or file.buf == buf or store.pending(file) == 0 then
     return
   end
-  if not file.facts.deleted then
-    store.set(file, file.facts, hunks_of.within(file.hunks, api.nvim_buf_line_count(buf)), true)
+  local facts = file.facts
+  if not facts.deleted then
+    if facts.stamp and facts.stamp ~= stamp(buf) then
+      local text = "others changed %s while it was closed, so its pending changes are not known any more"
+      require("agentchat.message").show("warn", text:format(vim.fs.basename(path)))
+      store.set(file, { chat = facts.chat }, {})
+    else
+      store.set(file, facts, hunks_of.within(file.hunks, api.nvim_buf_line_count(buf)), true)
+    end
   end
   M.attach(file, buf)
 end
@@ -311,12 +356,14 @@ end
 ---@param buf integer
 function M.unloading(buf)
   local known = attached[buf]
-  if known and #known.file.hunks > 0 then
+  if known and store.pending(known.file) > 0 then
     settle(known)
     -- Kept until the buffer is read again, or known to be gone.
     known.last_lines = api.nvim_buf_get_lines(buf, 0, -1, true)
+    known.last_stamp = stamp_of(known.last_lines, vim.bo[buf].eol)
     local options = vim.bo[buf]
-    known.abandoned = options.modified and { dos = options.fileformat == "dos", encoding = options.fileencoding } or nil
+    local is_abandoned = options.modified and not known.file.facts.deleted
+    known.abandoned = is_abandoned and { dos = options.fileformat == "dos", encoding = options.fileencoding } or nil
   end
 end
 

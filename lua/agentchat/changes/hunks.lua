@@ -93,6 +93,37 @@ function M.edited(hunks, first, last, new_last)
   return result
 end
 
+--- Whether nothing in a hunk is the agent's any more, and the old lines are there again: rejecting it would bring those a
+--- second time.
+---@param hunk agentchat.Hunk
+---@param lines_of fun(first: integer, last: integer): string[] rows of the text as it is now
+---@return boolean
+local function is_restored(hunk, lines_of)
+  return #hunk.flags == #hunk.old
+    and not hunk.flags:find("a", 1, true)
+    and vim.deep_equal(lines_of(hunk.first, M.last(hunk)), hunk.old)
+end
+
+--- The hunks without those that an edit has made void.
+---@param hunks agentchat.Hunk[] not changed
+---@param first integer
+---@param last integer the row after what was edited
+---@param lines_of fun(first: integer, last: integer): string[]
+---@return agentchat.Hunk[] hunks the same list if nothing changed
+function M.without_restored(hunks, first, last, lines_of)
+  local index = math.max(1, M.after(hunks, first) - 1)
+  local result = hunks
+  while result[index] and result[index].first <= last do
+    if is_restored(result[index], lines_of) then
+      result = result == hunks and vim.list_slice(hunks) or result
+      table.remove(result, index)
+    else
+      index = index + 1
+    end
+  end
+  return result
+end
+
 --- What is in a hunk's place without the agent: the user's lines above the agent's first one, the old lines, and the
 --- user's other lines.
 ---@param hunk agentchat.Hunk

@@ -7,7 +7,7 @@
 ---@field deleted? boolean the agent deleted it; `old` then holds the bytes of its lines
 ---@field renamed_from? string
 ---@field eol_old? boolean whether the last line ended in a newline before, if the agent changed that
----@field stamp? string the helper's word for the text on disk that the table of an unloaded file belongs to
+---@field stamp? string the SHA-256 of the text on disk that the table of an unloaded file belongs to
 
 ---@class agentchat.ChangedFile
 ---@field path string absolute, links resolved

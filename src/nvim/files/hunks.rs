@@ -1,10 +1,11 @@
 //! The table of an agent's pending hunks, which Lua keeps (`lua/agentchat/changes/`): read when the agent writes, and handed
 //! back with what the write makes of it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::fmt::Write;
 use std::path::Path;
 
 use rmpv::Value;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::{Files, Trouble, is_true};
@@ -397,11 +398,20 @@ fn bytes_of(bytes: &[u8]) -> Value {
     Value::Array(vec![wire::map(hunk)])
 }
 
-/// Stands for a text, also for the next helper.
+/// Stands for a text, as Neovim reads it, also for the next helper; `stamp_of` in `lua/agentchat/changes/buffer.lua` is the
+/// same. Neovim has a line break for each NUL, and one empty line where there is none.
 fn stamp(text: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    format!("{:x}-{:016x}", text.len(), hasher.finish())
+    let mut hasher = Sha256::new();
+    for (index, part) in text.split('\0').enumerate().filter(|_| text != "\n") {
+        if index > 0 {
+            hasher.update(b"\n");
+        }
+        hasher.update(part);
+    }
+    hasher.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]
