@@ -8,14 +8,17 @@ local M = {}
 local api = vim.api
 local uv = vim.uv
 
---- How long Neovim may take to draw a jump, in milliseconds.
+--- How long after a jump was drawn what the window scrolls is of the jump, in milliseconds.
 local SETTLE = 150
+--- How long Neovim may take until it draws a jump, in milliseconds: a machine may be busy.
+local DRAWN = 2000
 --- A scroll so soon after a key is taken for its effect, in milliseconds.
 local BY_KEY = 300
 
 ---@class agentchat.Hands
 ---@field win integer
----@field settled_at integer when the last jump is drawn
+---@field settled_at number when all that comes of the last jump has come, in milliseconds
+---@field is_drawn boolean whether the last jump was drawn
 ---@field tick integer of the buffer when the window was last looked at
 ---@field on_hand fun(what: "enter"|"scroll"|"close")
 
@@ -23,12 +26,18 @@ local BY_KEY = 300
 local watched
 local group = api.nvim_create_augroup("agentchat.follow.hands", {})
 local keys = api.nvim_create_namespace("agentchat.follow.keys")
-local last_key = 0
+local last_key = 0.0
+
+--- Not `uv.now()`, which stands still while Neovim is busy.
+---@return number
+local function now()
+  return uv.hrtime() / 1e6
+end
 
 --- A jump of ours: what the window does now is not the user's.
 function M.expect()
   if watched then
-    watched.settled_at = uv.now() + SETTLE
+    watched.settled_at, watched.is_drawn = now() + DRAWN, false
     watched.tick = api.nvim_buf_get_changedtick(api.nvim_win_get_buf(watched.win))
   end
 end
@@ -49,8 +58,8 @@ local function scrolled()
   local has_moved = delta.topline ~= 0 or delta.skipcol ~= 0
   local is_other_reason = delta.width ~= 0 or delta.height ~= 0 or tick ~= watched.tick
   watched.tick = tick
-  local now = uv.now()
-  if has_moved and not is_other_reason and now > watched.settled_at and now - last_key <= BY_KEY then
+  local is_by_key = now() - last_key <= BY_KEY
+  if has_moved and not is_other_reason and now() > watched.settled_at and is_by_key then
     hand("scroll")
   end
 end
@@ -66,7 +75,7 @@ local function on_key(key, typed)
   if typed == "" then
     return
   end
-  last_key = uv.now()
+  last_key = now()
   if watched and wheel[typed or key] and vim.fn.getmousepos().winid == watched.win then
     vim.schedule(function()
       hand("scroll")
@@ -79,7 +88,7 @@ end
 ---@param on_hand fun(what: "enter"|"scroll"|"close")
 function M.watch(win, on_hand)
   M.stop()
-  watched = { win = win, settled_at = 0, tick = 0, on_hand = on_hand }
+  watched = { win = win, settled_at = 0, is_drawn = false, tick = 0, on_hand = on_hand }
   M.expect()
   api.nvim_create_autocmd("WinEnter", {
     group = group,
@@ -101,6 +110,14 @@ function M.watch(win, on_hand)
     end,
   })
   vim.on_key(on_key, keys)
+  api.nvim_set_decoration_provider(keys, {
+    on_win = function(_, drawn)
+      if watched and drawn == watched.win and not watched.is_drawn then
+        watched.settled_at, watched.is_drawn = now() + SETTLE, true
+      end
+      return false
+    end,
+  })
 end
 
 --- Watches nothing.
@@ -108,6 +125,7 @@ function M.stop()
   watched = nil
   api.nvim_clear_autocmds({ group = group })
   vim.on_key(nil, keys)
+  api.nvim_set_decoration_provider(keys, {})
 end
 
 return M
