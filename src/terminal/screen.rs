@@ -241,7 +241,9 @@ impl Screen {
         if self.emulator.active_screen_kind() == ScreenKind::Alternate {
             let lines: Vec<Line> = self.lines().into_iter().cloned().collect();
             if !lines.iter().all(is_blank) {
-                lines.iter().for_each(|line| self.done.push(line));
+                for line in &lines {
+                    self.done.push(line);
+                }
             }
         }
     }

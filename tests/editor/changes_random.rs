@@ -20,7 +20,8 @@ fn cases() -> u32 {
 #[derive(Debug, Clone)]
 enum Act {
     Agent(Vec<(usize, usize, Vec<String>)>),
-    User(usize, usize, usize),
+    /// Rows that are replaced, by lines of their own or such as were there before.
+    User(usize, usize, Vec<Option<String>>),
     Save,
     Accept(usize),
     Reject(usize),
@@ -34,7 +35,8 @@ fn act() -> impl Strategy<Value = Act> {
     let edit = (any::<usize>(), 0..4_usize, lines);
     prop_oneof![
         3 => prop::collection::vec(edit, 1..4).prop_map(Act::Agent),
-        4 => (any::<usize>(), 0..4_usize, 0..3_usize).prop_map(|(at, old, new)| Act::User(at, old, new)),
+        4 => (any::<usize>(), 0..4_usize, prop::collection::vec(prop::option::of("[abc]"), 0..3))
+            .prop_map(|(at, old, new)| Act::User(at, old, new)),
         1 => Just(Act::Save),
         2 => any::<usize>().prop_map(Act::Accept),
         2 => any::<usize>().prop_map(Act::Reject),
@@ -163,13 +165,16 @@ fn perform(editor: &Editor, name: &str, model: &mut Model, act: &Act) {
         Act::User(at, count, put) => {
             let first = at % (lines.len() + 1);
             let last = (first + count).min(lines.len());
-            let typed: Vec<String> = (0..*put).map(|number| format!("user {}", model.typed + number)).collect();
+            let own = |number: usize| format!("user {}", model.typed + number);
+            let typed = put.iter().enumerate().map(|(number, line)| line.clone().unwrap_or_else(|| own(number)));
+            let typed: Vec<String> = typed.collect();
             let mut new = lines.clone();
             new.splice(first..last, typed.clone());
             if !new.is_empty() && new != lines {
-                model.typed += put;
+                model.typed += put.len();
                 let mut table = model.table();
-                table.edited(first, last, first + put);
+                table.edited(first, last, first + put.len());
+                table.drop_restored(&new);
                 let code = "local first, last, lines = ...
                 vim.api.nvim_buf_set_lines(0, first, last, true, lines)
                 vim.cmd('let &l:undolevels = &l:undolevels')";

@@ -8,6 +8,7 @@ mod support;
 
 mod attention;
 mod bar;
+mod changed_by_others;
 mod changes;
 mod changes_preview;
 mod changes_proposed;

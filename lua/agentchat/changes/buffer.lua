@@ -202,7 +202,7 @@ local function reread(known)
   if before then
     hunks = moved(file.hunks, before, api.nvim_buf_get_lines(known.buf, 0, -1, true))
   elseif #file.hunks > 0 then
-    -- Neovim reloaded the file ('autoread') and keeps no old text: where the hunks are now cannot be known.
+    -- Where the hunks are now cannot be known.
     local name = vim.fs.basename(file.path)
     local text = "%s was read again, so its pending changes are not known any more; :undo shows the text from before"
     require("agentchat.message").show("warn", text:format(name))
@@ -250,6 +250,17 @@ local function detach(known)
   end
 end
 
+--- The text of a buffer that Neovim is reading anew by itself. It keeps that in a buffer without a name until it has read the
+--- file, with one empty line more, in case it cannot; nothing else has that text.
+---@return string[]?
+local function text_before_reload()
+  local bufs = api.nvim_list_bufs()
+  local kept = bufs[#bufs]
+  if api.nvim_buf_get_name(kept) == "" and not vim.bo[kept].buflisted then
+    return api.nvim_buf_get_lines(kept, 0, -2, false)
+  end
+end
+
 ---@param known agentchat.AttachedBuffer
 local function listen(known)
   local buf = known.buf
@@ -262,6 +273,7 @@ local function listen(known)
       on_lines(known, first, last, new_last)
     end,
     on_reload = function()
+      known.last_lines = known.last_lines or text_before_reload()
       vim.schedule(function()
         if attached[buf] == known and api.nvim_buf_is_loaded(buf) then
           reread(known)

@@ -378,9 +378,7 @@ impl Files {
             Ok(Some(now)) if now.tick == tick => match disk {
                 Some(disk) => disk,
                 // In an encoding that only the buffer understands.
-                None if !now.modified => {
-                    self.buffer_text(path, &now, deadline).await.ok().flatten().unwrap_or(written)
-                }
+                None if !now.modified => self.buffer_text(path, &now, deadline).await.ok().flatten().unwrap_or(written),
                 None => written,
             },
             _ => written,
