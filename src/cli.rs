@@ -14,7 +14,7 @@ use crate::agents::list::ListArgs;
 use crate::chat::args::{ChatArgs, EXAMPLES, StoredCommand};
 use crate::chat::profiles::ProfileCommand;
 use crate::process::guard;
-use crate::{agents, changes, chat, helper, logging, tour};
+use crate::{agent, agents, changes, chat, helper, logging, tour};
 
 /// A coding agent in your Neovim. The plugin starts this program by itself; `agentchat agent` can be used from any
 /// editor that speaks the Agent Client Protocol.
@@ -36,8 +36,11 @@ enum Action {
         #[arg(long, hide = true)]
         helper: bool,
     },
-    /// Be an agent of the Agent Client Protocol on standard input and output: a guided tour of the plugin
+    /// Be a coding agent of the Agent Client Protocol on standard input and output, with the model of a profile
+    #[command(after_help = "The model is that of the profile (`agentchat profile`), or of AGENTCHAT_MODEL.")]
     Agent,
+    /// Be an agent of the Agent Client Protocol without a model: a guided tour of the plugin
+    Tour,
     /// List the agents that are known by name: which are installed, which version, and how to get the others
     #[command(after_help = "For example: agentchat agents --check")]
     Agents(ListArgs),
@@ -90,6 +93,9 @@ pub fn main() -> ExitCode {
         Action::Nvim { log, helper: false } => run_guard(log),
         Action::Nvim { log, helper: true } => run_helper(log),
         Action::Agent => finish(block_on(async {
+            agent::run(tokio::io::stdin(), tokio::io::stdout()).await.map_err(io::Error::other)
+        })),
+        Action::Tour => finish(block_on(async {
             tour::run(tokio::io::stdin(), tokio::io::stdout()).await.map_err(io::Error::other)
         })),
         Action::Agents(args) => finish(block_on(agents::list::run(args))),

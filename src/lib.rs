@@ -3,6 +3,7 @@
 //! `doc/architecture.md` tells how the parts work together.
 
 pub mod acp;
+pub mod agent;
 pub mod agents;
 pub mod changes;
 mod chat;
@@ -16,6 +17,7 @@ pub mod nvim;
 pub mod process;
 pub mod profiles;
 pub mod responses;
+mod serving;
 pub mod store;
 pub mod terminal;
 pub mod tour;

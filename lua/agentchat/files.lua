@@ -5,6 +5,7 @@ local M = {}
 
 local api = vim.api
 local uv = vim.uv
+local busy = require("agentchat.busy")
 
 --- When to try again after Neovim forbade changes (textlock), in milliseconds.
 local LOCKED_RETRY = 100
@@ -128,64 +129,6 @@ function M.file_lines(buf, tick, first, max_bytes)
   end
   last = low
   return { lines = api.nvim_buf_get_lines(buf, first, last, false), next = last, done = last >= count }
-end
-
-local mode_names = {
-  i = "insert",
-  R = "replace",
-  v = "visual",
-  V = "visual",
-  ["\22"] = "visual",
-  s = "select",
-  S = "select",
-  ["\19"] = "select",
-  c = "cmdline",
-  r = "prompt",
-}
-
---- Whether something of the user's runs when the buffer is saved. (Not Neovim's own for language servers, nor ours.)
----@param buf integer
----@return boolean
-local function runs_on_save(buf)
-  local name = api.nvim_buf_get_name(buf)
-  local found = api.nvim_get_autocmds({ event = { "BufWriteCmd", "BufWritePre", "BufWritePost" } })
-  return vim.iter(found):any(function(autocmd)
-    local group = autocmd.group_name or ""
-    local is_harmless = vim.iter({ "agentchat.", "nvim.", "lsp_c_" }):any(function(prefix)
-      return vim.startswith(group, prefix)
-    end)
-    if is_harmless then
-      return false
-    elseif autocmd.buflocal then
-      return autocmd.buffer == buf
-    end
-    local text = autocmd.pattern:find("/", 1, true) and name or vim.fs.basename(name)
-    return vim.fn.match(text, vim.fn.glob2regpat(autocmd.pattern)) >= 0
-  end)
-end
-
---- What the user is doing that an edit of the buffer would disturb.
----@param buf integer
----@param saves boolean whether it is saved, too: an autocommand on that may end the insert mode that the user is in
----elsewhere
----@return string?
-local function busy_with(buf, saves)
-  local mode = api.nvim_get_mode().mode
-  if api.nvim_get_current_buf() ~= buf then
-    local inserts = mode:find("^[iR]") or mode:find("^ni")
-    return saves and inserts and runs_on_save(buf) and "insert" or nil
-  end
-  if vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
-    return "recording"
-  end
-  if mode == "n" then
-    return nil
-  elseif vim.startswith(mode, "no") then
-    return "operator"
-  elseif vim.startswith(mode, "ni") then
-    return "insert"
-  end
-  return mode_names[mode:sub(1, 1)] or "prompt"
 end
 
 --- Characters that the file's encoding does not have would be written as question marks.
@@ -358,39 +301,6 @@ local function save(buf)
   require("agentchat.message").show("warn", ("%s is saved, but: %s"):format(vim.fs.basename(name), plain(reason)))
 end
 
----@type table<integer, integer> the autocommand group that waits, by buffer
-local waiting = {}
-
----@param buf integer
-local function tell_free(buf)
-  require("agentchat.helper").notify("file_free", { buf = buf })
-end
-
---- Notifies `file_free` as soon as an edit of the buffer would not disturb the user.
----@param buf integer
----@param saves boolean
-local function watch(buf, saves)
-  if waiting[buf] then
-    return
-  end
-  local group = api.nvim_create_augroup("agentchat.file_wait." .. buf, {})
-  waiting[buf] = group
-  local function look()
-    if waiting[buf] == group and not (api.nvim_buf_is_valid(buf) and busy_with(buf, saves)) then
-      waiting[buf] = nil
-      api.nvim_del_augroup_by_id(group)
-      tell_free(buf)
-    end
-  end
-  api.nvim_create_autocmd({ "ModeChanged", "SafeState", "BufEnter", "RecordingLeave", "BufWipeout" }, {
-    group = group,
-    callback = function()
-      vim.schedule(look)
-    end,
-  })
-  vim.schedule(look)
-end
-
 --- Puts a new file, which lies beside it, into the place of a buffer's file. Neovim takes it for written by the buffer.
 ---@param buf integer
 ---@param file { path: string, temporary?: string } without `temporary` it is in its place already
@@ -476,7 +386,7 @@ local function waits_for_lock(buf, reason)
   end
   -- Nothing tells when the lock ends.
   vim.defer_fn(function()
-    tell_free(buf)
+    busy.tell_free(buf)
   end, LOCKED_RETRY)
   return true
 end
@@ -498,10 +408,10 @@ function M.file_edit(buf, tick, edits, opts)
   if is_stale(buf, tick) then
     return { stale = true }
   end
-  local busy = busy_with(buf, opts.save)
-  if busy then
-    watch(buf, opts.save)
-    return { busy = busy }
+  local reason_to_wait = busy.with(buf, opts.save)
+  if reason_to_wait then
+    busy.watch(buf, opts.save)
+    return { busy = reason_to_wait }
   end
   local problem = why_not_writable(buf) or unencodable(buf, edits)
   if problem then

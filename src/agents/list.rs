@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use super::probe::{self, Checked};
 use super::{KNOWN, available, built_in, known};
 use crate::core::config::AgentSpec;
-use crate::process;
+use crate::{process, profiles};
 
 /// What `agentchat agents` takes.
 #[derive(Debug, clap::Args)]
@@ -134,7 +134,8 @@ fn list(configured: Configured, cwd: &Path) -> Vec<Listed> {
         let spec = AgentSpec { command: vec![program.to_owned()], ..AgentSpec::default() };
         probe::find(&spec, cwd).is_ok()
     };
-    let (mut offered, default) = available(specs, configured.default_agent, &own, is_there);
+    let (mut offered, default) =
+        available(specs, configured.default_agent, &own, is_there, profiles::is_any_configured());
     for known in KNOWN {
         offered.entry(known.name.to_owned()).or_insert_with(|| known.spec());
     }

@@ -12,6 +12,8 @@ pub use known::{KNOWN, Known, known, quirks_of};
 
 use crate::core::config::AgentSpec;
 
+/// The built-in agent, which needs an endpoint for its model.
+pub const BUILT_IN: &str = "agentchat";
 /// The built-in guide, which needs nothing.
 pub const TOUR: &str = "tour";
 
@@ -22,18 +24,22 @@ impl Known {
 }
 
 /// The agents that are part of the program itself, which is `own`.
-fn built_in(own: &Path) -> [(&'static str, AgentSpec); 1] {
-    let command = |word: &str| vec![own.to_string_lossy().into_owned(), word.to_owned()];
-    [(TOUR, AgentSpec { command: command("agent"), ..AgentSpec::default() })]
+fn built_in(own: &Path) -> [(&'static str, AgentSpec); 2] {
+    let spec = |word: &str| AgentSpec {
+        command: vec![own.to_string_lossy().into_owned(), word.to_owned()],
+        ..AgentSpec::default()
+    };
+    [(BUILT_IN, spec("agent")), (TOUR, spec("tour"))]
 }
 
 /// The agents that can be started here, and the default one: the user's by name, and the known ones that `is_found`;
-/// `own` is this program, which serves the tour.
+/// `own` is this program, which serves the built-in ones; `has_endpoint` is whether its agent would have a model.
 pub fn available(
     configured: BTreeMap<String, AgentSpec>,
     default: Option<String>,
     own: &Path,
     is_found: impl Fn(&str) -> bool,
+    has_endpoint: bool,
 ) -> (BTreeMap<String, AgentSpec>, String) {
     let found: Vec<&Known> = KNOWN.iter().filter(|known| is_found(known.command[0])).collect();
     let only_configured = match configured.keys().collect::<Vec<_>>().as_slice() {
@@ -43,7 +49,7 @@ pub fn available(
     let default = default
         .or(only_configured)
         .or_else(|| found.first().map(|known| known.name.to_owned()))
-        .unwrap_or_else(|| TOUR.to_owned());
+        .unwrap_or_else(|| if has_endpoint { BUILT_IN } else { TOUR }.to_owned());
     let mut agents = configured;
     for known in found {
         agents.entry(known.name.to_owned()).or_insert_with(|| known.spec());
@@ -59,12 +65,16 @@ mod tests {
     use super::*;
 
     fn default_of(configured: &[&str], default: Option<&str>, found: &[&str]) -> String {
+        default_with(configured, default, found, false)
+    }
+
+    fn default_with(configured: &[&str], default: Option<&str>, found: &[&str], has_endpoint: bool) -> String {
         let configured = configured.iter().map(|&name| (name.to_owned(), AgentSpec::default())).collect();
-        let (agents, default) =
-            available(configured, default.map(str::to_owned), Path::new("/bin/agentchat"), |program| {
-                found.contains(&program)
-            });
-        assert!(agents.contains_key(TOUR));
+        let is_found = |program: &str| found.contains(&program);
+        let own = Path::new("/bin/agentchat");
+        let (agents, default) = available(configured, default.map(str::to_owned), own, is_found, has_endpoint);
+        assert_eq!(agents[TOUR].command, ["/bin/agentchat", "tour"]);
+        assert_eq!(agents[BUILT_IN].command, ["/bin/agentchat", "agent"]);
         default
     }
 
@@ -75,5 +85,7 @@ mod tests {
         assert_eq!(default_of(&["mine"], None, &["gemini"]), "mine");
         assert_eq!(default_of(&["mine", "other"], None, &["gemini"]), "gemini-cli");
         assert_eq!(default_of(&["mine", "other"], Some("other"), &["gemini"]), "other");
+        assert_eq!(default_with(&[], None, &[], true), BUILT_IN, "an endpoint makes an agent of it");
+        assert_eq!(default_with(&[], None, &["gemini"], true), "gemini-cli");
     }
 }

@@ -30,18 +30,37 @@ mod stored;
 mod tools;
 mod turn;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
 
-use self::args::{ChatArgs, EndpointArgs, StoredCommand};
+use self::args::{ChatArgs, EndpointArgs, StoredCommand, ToolArgs};
 use self::failure::Failure;
 use self::interrupt::Interrupt;
 use self::output::Output;
 use self::runner::Runner;
 use self::turn::{Keeper, Mode, Setting, Turns};
 use crate::profiles::{Choice, Chosen, Config, choose as choose_profile, config_path};
-use crate::responses::{Client, Endpoint, Error, Key, item, part};
+use crate::responses::{Client, Endpoint, Error, Key, Tool, item, part};
+
+pub(crate) use self::kept::open as open_store;
+pub(crate) use self::runner::execute;
+
+/// The functions of a file in the form of `--tools-file`, by their names, and the programs of those that have one.
+///
+/// # Errors
+/// What is wrong with the file, in a sentence.
+pub(crate) fn programs(path: &Path) -> Result<(Vec<(String, Tool)>, BTreeMap<String, Vec<String>>), String> {
+    let args = ToolArgs { file: Some(path.to_owned()), ..ToolArgs::default() };
+    let checked = tools::check(&args, &[]).map_err(|failure| failure.message)?;
+    let name = |tool: &Tool| match tool {
+        Tool::Function(function) => function.name.clone(),
+        Tool::Other(tool) => tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+    };
+    Ok((checked.offered.into_iter().map(|tool| (name(&tool), tool)).collect(), checked.programs))
+}
 
 /// Asks.
 pub(crate) async fn ask(args: ChatArgs) -> ExitCode {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde::Serialize;
@@ -105,7 +106,7 @@ impl Runner {
                 });
             }
         }
-        Ok(match execute(&program, arguments).await {
+        Ok(match execute(&program, arguments, None).await {
             Ok((output, code)) => done(output, code),
             Err(error) => done(format!("{} could not be run: {error}", program[0]), None),
         })
@@ -163,10 +164,17 @@ impl Terminal {
     }
 }
 
-/// Runs a program with `input` on its standard input. Its messages go to ours. A failure is told to the model, which may
+/// Runs a program with `input` on its standard input, in `folder` if there is one. Its messages go to ours. A failure is told to the model, which may
 /// know what to do about it.
-async fn execute(program: &[String], input: &str) -> std::io::Result<(String, Option<i32>)> {
+pub(crate) async fn execute(
+    program: &[String],
+    input: &str,
+    folder: Option<&Path>,
+) -> std::io::Result<(String, Option<i32>)> {
     let mut command = Command::new(&program[0]);
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
     command
         .args(&program[1..])
         .stdin(Stdio::piped())

@@ -13,8 +13,8 @@ use crate::core::permission::judge::Rules;
 use crate::core::permission::rule::{Action, Rule, Written};
 use crate::files::paths;
 use crate::nvim::incoming::{array, get, integer, named, string, text};
-use crate::process;
 use crate::terminal::pty::Environment;
+use crate::{process, profiles};
 
 /// Milliseconds between two looks at where an agent is: four jumps a second.
 const DEFAULT_FOLLOW_INTERVAL: u64 = 250;
@@ -102,8 +102,13 @@ impl Settings {
     /// The core's part of it, and the names of all agents.
     pub(super) fn core_config(&self) -> (Config, Vec<String>) {
         let own = process::guard::own_executable().unwrap_or_else(|_| PathBuf::from("agentchat"));
-        let (agents, default_agent) =
-            agents::available(self.agents.clone(), self.default_agent.clone(), &own, is_on_path);
+        let (agents, default_agent) = agents::available(
+            self.agents.clone(),
+            self.default_agent.clone(),
+            &own,
+            is_on_path,
+            profiles::is_any_configured(),
+        );
         let names = agents.keys().cloned().collect();
         let Self { timeouts, follow_interval, tell_rejections, .. } = *self;
         let rules = self.rules.clone();

@@ -77,6 +77,17 @@ pub async fn choose(config: &Config, choice: &Choice) -> Result<Chosen, ProfileE
     Ok(Chosen { endpoint, profile })
 }
 
+/// Whether there is an endpoint without looking for servers on this machine: a profile, or a key in the environment.
+pub fn is_any_configured() -> bool {
+    let is_set = |name: &str| std::env::var(name).is_ok_and(|value| !value.trim().is_empty());
+    let has_key = || KNOWN.iter().any(|known| known.key_env.is_some_and(is_set));
+    let in_file = || {
+        let config = super::config_path().and_then(|path| Config::read(&path));
+        config.is_ok_and(|config| config.default_profile.is_some() || !config.profiles.is_empty())
+    };
+    is_set("AGENTCHAT_PROFILE") || has_key() || in_file()
+}
+
 /// The profile that was asked for, by option, environment or file.
 fn named(config: &Config, choice: &Choice) -> Option<String> {
     let variable = || std::env::var("AGENTCHAT_PROFILE").ok().filter(|name| !name.is_empty());

@@ -10,6 +10,7 @@
 //! base_url = "https://gateway.example.com/v1"
 //! key_command = ["pass", "show", "gateway"] # or key_env = "GATEWAY_API_KEY"
 //! model = "gpt-5"
+//! context = 400000                         # tokens; for the built-in agent
 //! tools = ["mcp"]                           # tool types beyond function and web_search
 //! headers = { "x-team" = "editors", "x-token" = "env:GATEWAY_TOKEN" }
 //! ca_file = "/etc/ssl/gateway.pem"
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-pub use choose::{Choice, Chosen, choose, find_local};
+pub use choose::{Choice, Chosen, choose, find_local, is_any_configured};
 pub use file::{Config, config_path};
 pub use key::{KeyState, key_state};
 pub use known::{KNOWN, known};
@@ -103,6 +104,8 @@ pub struct Profile {
     pub key_command: Vec<String>,
     /// The model if none is asked for.
     pub model: Option<String>,
+    /// How many tokens the model's context has, which the agent shows, and before whose end it makes its history shorter.
+    pub context: Option<u64>,
     /// Types of tools that are passed on to this endpoint, beyond those of every build.
     pub tools: Vec<String>,
     /// Headers that are sent along; a value `env:NAME` is taken from the environment.

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// From format `n` to `n + 1`, at index `n`.
-const STEPS: [&str; NEWEST as usize] = [ANSWERS_AND_RESPONSES, SESSIONS];
+const STEPS: [&str; NEWEST as usize] = [ANSWERS_AND_RESPONSES, SESSIONS, AGENT_SESSIONS];
 
 const ANSWERS_AND_RESPONSES: &str = "
     CREATE TABLE answers (
@@ -53,8 +53,20 @@ const SESSIONS: &str = "
     ) STRICT;
 ";
 
+const AGENT_SESSIONS: &str = "
+    CREATE TABLE agent_sessions (
+        id         TEXT PRIMARY KEY,
+        cwd        BLOB NOT NULL,
+        title      TEXT,
+        body       TEXT NOT NULL,
+        updated_at INTEGER NOT NULL,
+        bytes      INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX agent_sessions_by_age ON agent_sessions (updated_at);
+";
+
 /// The newest format, which this build writes.
-pub(super) const NEWEST: u32 = 2;
+pub(super) const NEWEST: u32 = 3;
 
 /// The file's format; 0 for a new file.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {

@@ -10,6 +10,7 @@
 //! All calls of [`Store`] wait for the disk. The helper makes them through a [`Handle`], on a thread that has the
 //! connection.
 
+mod agent_sessions;
 mod answers;
 mod handle;
 mod kept;
@@ -27,6 +28,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode};
 
+pub use agent_sessions::AgentSession;
 pub use answers::{Action, Answer, AnswerId, NewAnswer};
 pub use handle::Handle;
 pub use kept::Piece;
@@ -65,12 +67,20 @@ pub struct Limits {
     pub session_bytes: u64,
     /// The same of all sessions together.
     pub sessions_bytes: u64,
+    /// Bytes of the built-in agent's sessions, all together.
+    pub agent_session_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         const MIB: u64 = 1024 * 1024;
-        Self { answers: 10_000, response_bytes: 64 * MIB, session_bytes: 32 * MIB, sessions_bytes: 256 * MIB }
+        Self {
+            answers: 10_000,
+            response_bytes: 64 * MIB,
+            session_bytes: 32 * MIB,
+            sessions_bytes: 256 * MIB,
+            agent_session_bytes: 128 * MIB,
+        }
     }
 }
 

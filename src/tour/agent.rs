@@ -1,4 +1,4 @@
-//! The agent's side of ACP: what each line of the client means.
+//! The agent's side of ACP: what the client's messages mean.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,14 +9,13 @@ use agent_client_protocol_schema::v1::{
     Error, Implementation, InitializeRequest, InitializeResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
     SessionCapabilities, SessionCloseCapabilities, SessionId,
 };
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::pace::Pace;
-use super::peer::{Gone, Peer, Reply};
 use super::session::{Session, announce_commands};
 use super::stage::Setting;
+use crate::serving::{Gone, Peer, Reply, Service, decode};
 
 /// The guide as one client sees it.
 pub(super) struct Agent {
@@ -32,95 +31,6 @@ pub(super) struct Agent {
 impl Agent {
     pub(super) fn new(peer: Peer, pace: Pace) -> Self {
         Self { peer, pace, client: None, sessions: HashMap::new(), tasks: JoinSet::new(), last_session: 0 }
-    }
-
-    /// Takes in one line. What is wrong with it is told to the client and costs nothing else.
-    pub(super) async fn on_line(&mut self, line: &[u8]) -> Result<(), Gone> {
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            return Ok(());
-        }
-        match serde_json::from_slice(line) {
-            Ok(Value::Object(message)) => self.on_message(message).await,
-            Ok(_) => self.reject(Error::invalid_request(), "a message is a JSON object").await,
-            Err(error) => self.reject(Error::parse_error(), &error.to_string()).await,
-        }
-    }
-
-    /// Tells the client of a line that is longer than `limit` bytes.
-    pub(super) async fn on_too_long(&mut self, limit: usize) -> Result<(), Gone> {
-        let reason = format!("the line is longer than {limit} bytes and was dropped");
-        self.reject(Error::invalid_request(), &reason).await
-    }
-
-    /// Ends every turn and every wait for an answer.
-    pub(super) async fn end(mut self) {
-        self.tasks.shutdown().await;
-        self.peer.close();
-    }
-
-    /// Answers what cannot be told to be a request.
-    async fn reject(&self, error: Error, reason: &str) -> Result<(), Gone> {
-        let answer: Result<Value, _> = Err(error.data(json!(reason)));
-        self.peer.reply_to(Value::Null).send(answer).await
-    }
-
-    async fn on_message(&mut self, mut message: Map<String, Value>) -> Result<(), Gone> {
-        let id = message.remove("id");
-        let params = message.remove("params").unwrap_or(Value::Null);
-        match (message.remove("method"), id) {
-            (Some(Value::String(method)), Some(id)) => {
-                let reply = self.peer.reply_to(id);
-                self.on_request(&method, params, reply).await
-            }
-            (Some(Value::String(method)), None) => {
-                self.on_notification(&method, params);
-                Ok(())
-            }
-            (None, Some(id)) if message.contains_key("result") || message.contains_key("error") => {
-                let answer = match message.remove("error") {
-                    None | Some(Value::Null) => Ok(message.remove("result").unwrap_or(Value::Null)),
-                    Some(error) => Err(readable_error(error)),
-                };
-                self.peer.answered(&id, answer);
-                Ok(())
-            }
-            (_, id) => {
-                let error = Error::invalid_request().data(json!("neither a request, a notification nor a response"));
-                let reply = self.peer.reply_to(id.unwrap_or(Value::Null));
-                reply.send::<Value>(Err(error)).await
-            }
-        }
-    }
-
-    async fn on_request(&mut self, method: &str, params: Value, reply: Reply) -> Result<(), Gone> {
-        match method {
-            "initialize" => reply.send(self.initialize(params)).await,
-            "session/new" => self.new_session(params, reply).await,
-            "session/prompt" => self.prompt(params, reply).await,
-            "session/close" => reply.send(self.close_session(params)).await,
-            _ => {
-                let error = Error::method_not_found().data(json!(method));
-                reply.send::<Value>(Err(error)).await
-            }
-        }
-    }
-
-    fn on_notification(&mut self, method: &str, params: Value) {
-        if method != "session/cancel" {
-            tracing::debug!(method, "a notification that the guide does not know");
-            return;
-        }
-        match decode::<CancelNotification>(params) {
-            Ok(cancel) => {
-                if let Some(session) = self.sessions.get_mut(&cancel.session_id) {
-                    session.cancel();
-                } else {
-                    tracing::warn!(session = %cancel.session_id, "a cancel of no session");
-                }
-            }
-            Err(error) => tracing::warn!(?error, "a session/cancel that cannot be read"),
-        }
     }
 
     fn initialize(&mut self, params: Value) -> Result<InitializeResponse, Error> {
@@ -194,14 +104,40 @@ impl Agent {
     }
 }
 
-fn decode<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
-    serde_json::from_value(params).map_err(|error| Error::invalid_params().data(json!(error.to_string())))
-}
+impl Service for Agent {
+    async fn on_request(&mut self, method: &str, params: Value, reply: Reply) -> Result<(), Gone> {
+        match method {
+            "initialize" => reply.send(self.initialize(params)).await,
+            "session/new" => self.new_session(params, reply).await,
+            "session/prompt" => self.prompt(params, reply).await,
+            "session/close" => reply.send(self.close_session(params)).await,
+            _ => {
+                let error = Error::method_not_found().data(json!(method));
+                reply.send::<Value>(Err(error)).await
+            }
+        }
+    }
 
-/// The client's error, or one that says that it sent something else.
-fn readable_error(error: Value) -> Error {
-    let text = error.to_string();
-    serde_json::from_value(error).unwrap_or_else(|_| Error::internal_error().data(json!(text)))
+    fn on_notification(&mut self, method: &str, params: Value) {
+        if method != "session/cancel" {
+            tracing::debug!(method, "a notification that the guide does not know");
+            return;
+        }
+        match decode::<CancelNotification>(params) {
+            Ok(cancel) => {
+                if let Some(session) = self.sessions.get_mut(&cancel.session_id) {
+                    session.cancel();
+                } else {
+                    tracing::warn!(session = %cancel.session_id, "a cancel of no session");
+                }
+            }
+            Err(error) => tracing::warn!(?error, "a session/cancel that cannot be read"),
+        }
+    }
+
+    async fn end(mut self) {
+        self.tasks.shutdown().await;
+    }
 }
 
 /// The text blocks of a prompt, one below the other.

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::chapters;
-use super::peer::{Gone, Reply};
 use super::stage::{Interrupted, Memory, Setting, Stage};
+use crate::serving::{Gone, Reply};
 
 /// More prompts than these may not wait in one session.
 const MOST_WAITING_PROMPTS: usize = 32;

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::disk;
 use super::pace::Pace;
-use super::peer::{Gone, Peer, RequestError};
 use super::permission::{self, Action, Decision, Habit, Options};
 use super::project::{Command, Mend};
 use super::terminal::Terminals;
 use super::text;
+use crate::serving::{Gone, Peer, RequestError};
 
 /// Why a chapter does not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

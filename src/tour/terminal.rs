@@ -7,9 +7,9 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::Value;
 
-use super::peer::{Answer, Gone, Peer};
 use super::project::Command;
 use super::stage::{Played, Setting, Stage, usable};
+use crate::serving::{Answer, Gone, Peer};
 
 /// The most output of a command that the guide asks for, in bytes; it reads only the last line.
 const OUTPUT_LIMIT: u64 = 64 * 1024;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{AgentNotification, AgentRequest, InitializeResponse, NewSessionResponse};
-use agentchat::tour::{Pace, TourError, run_at};
+use agentchat::tour::{Pace, ServeError, run_at};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::task::JoinHandle;
@@ -22,7 +22,7 @@ pub(crate) trait Answers {
 pub(crate) struct Client {
     input: Option<DuplexStream>,
     output: Lines<BufReader<DuplexStream>>,
-    pub(crate) agent: JoinHandle<Result<(), TourError>>,
+    pub(crate) agent: JoinHandle<Result<(), ServeError>>,
     /// Every message of the agent, in order.
     pub(crate) seen: Vec<Value>,
     last_id: u64,

@@ -1,4 +1,4 @@
-//! The client as the guide sees it: notifications and requests to it, answers from it.
+//! The client as an agent of ours sees it: notifications and requests to it, answers from it.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 /// The connection has ended: nothing more can be sent or will be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client is gone")]
-pub(super) struct Gone;
+pub(crate) struct Gone;
 
 /// A request to the client that brought no usable result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RequestError {
+pub(crate) enum RequestError {
     #[error("{}", told(.0))]
     Refused(Error),
     #[error("the editor's answer makes no sense ({0})")]
@@ -46,24 +46,24 @@ struct Waiting {
 
 /// A handle on the connection; clones share it. Everything sent keeps its order.
 #[derive(Clone)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     out: mpsc::Sender<String>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
 impl Peer {
     /// A peer whose lines (JSON, without `\n`) go into `out`.
-    pub(super) fn new(out: mpsc::Sender<String>) -> Self {
+    pub(crate) fn new(out: mpsc::Sender<String>) -> Self {
         Self { out, waiting: Arc::default() }
     }
 
     /// Sends a notification.
-    pub(super) async fn notify<P: Serialize>(&self, method: &str, params: &P) -> Result<(), Gone> {
+    pub(crate) async fn notify<P: Serialize>(&self, method: &str, params: &P) -> Result<(), Gone> {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
     /// Sends a request; its answer can be waited for, or dropped when nobody cares.
-    pub(super) async fn start_request<P: Serialize, R>(&self, method: &str, params: &P) -> Result<Answer<R>, Gone> {
+    pub(crate) async fn start_request<P: Serialize, R>(&self, method: &str, params: &P) -> Result<Answer<R>, Gone> {
         let (sender, receiver) = oneshot::channel();
         let id = {
             let mut waiting = self.waiting.lock();
@@ -77,7 +77,7 @@ impl Peer {
     }
 
     /// Sends a request and waits for its result.
-    pub(super) async fn request<P: Serialize, R: DeserializeOwned>(
+    pub(crate) async fn request<P: Serialize, R: DeserializeOwned>(
         &self,
         method: &str,
         params: &P,
@@ -86,7 +86,7 @@ impl Peer {
     }
 
     /// Takes in the client's answer to one of our requests. One that nobody waits for is not an error.
-    pub(super) fn answered(&self, id: &Value, answer: AnswerResult) {
+    pub(crate) fn answered(&self, id: &Value, answer: AnswerResult) {
         let sender = id.as_i64().and_then(|id| self.waiting.lock().answers.remove(&id));
         if let Some(sender) = sender {
             if sender.send(answer).is_err() {
@@ -98,12 +98,12 @@ impl Peer {
     }
 
     /// The means to answer the client's request `id` exactly once.
-    pub(super) fn reply_to(&self, id: Value) -> Reply {
+    pub(crate) fn reply_to(&self, id: Value) -> Reply {
         Reply { out: self.out.clone(), id: Some(id) }
     }
 
     /// Ends all waiting for answers with [`Gone`].
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.waiting.lock().answers.clear();
     }
 
@@ -113,14 +113,14 @@ impl Peer {
 }
 
 /// The answer to a request that is under way.
-pub(super) struct Answer<R> {
+pub(crate) struct Answer<R> {
     receiver: oneshot::Receiver<AnswerResult>,
     result: PhantomData<fn() -> R>,
 }
 
 impl<R: DeserializeOwned> Answer<R> {
     /// Waits for it. Nothing is lost when the waiting is given up: it can be waited for again.
-    pub(super) async fn wait(&mut self) -> Result<R, RequestError> {
+    pub(crate) async fn wait(&mut self) -> Result<R, RequestError> {
         let answer = (&mut self.receiver).await.map_err(|_| Gone)?;
         serde_json::from_value(answer.map_err(RequestError::Refused)?).map_err(RequestError::Malformed)
     }
@@ -128,7 +128,7 @@ impl<R: DeserializeOwned> Answer<R> {
 
 /// The duty to answer one request of the client. Dropped without an answer, it answers with an error.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     out: mpsc::Sender<String>,
     /// Echoed as it came, whatever its type. `None` once answered.
     id: Option<Value>,
@@ -136,7 +136,7 @@ pub(super) struct Reply {
 
 impl Reply {
     /// Answers with a result or an error.
-    pub(super) async fn send<R: Serialize>(mut self, answer: Result<R, Error>) -> Result<(), Gone> {
+    pub(crate) async fn send<R: Serialize>(mut self, answer: Result<R, Error>) -> Result<(), Gone> {
         let Some(id) = self.id.take() else {
             return Ok(());
         };
@@ -147,7 +147,7 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            let error = Error::internal_error().data(json!("the guide stopped before it could answer"));
+            let error = Error::internal_error().data(json!("the agent stopped before it could answer"));
             // A queue that is full belongs to a client that has not read for long, and now is being left.
             if self.out.try_send(response::<()>(&id, Err(error))).is_err() {
                 tracing::debug!(%id, "no way left to answer");
