@@ -110,7 +110,7 @@ fn simple_words(command: &str) -> Option<Vec<String>> {
         !command.contains([';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\n', '\\', '!', '*', '?', '[', '~']);
     let quotes = command.matches('"').count() + command.matches('\'').count();
     // What is quoted is one word to a shell; here it need only be no beginning.
-    (is_plain && quotes % 2 == 0)
+    (is_plain && quotes.is_multiple_of(2))
         .then(|| command.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         .filter(|words| words.first().is_some_and(|first| !first.contains(['=', '"', '\''])))
 }

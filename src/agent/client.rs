@@ -174,17 +174,16 @@ impl Terminals {
     ) -> Step<Result<Ran, String>> {
         let params = WaitForTerminalExitRequest::new(client.session.clone(), id.clone());
         let ended = client.request::<_, Value>(CLIENT_METHOD_NAMES.terminal_wait_for_exit, &params);
-        let end = match tokio::time::timeout(limit, ended).await {
-            Ok(answer) => match answer? {
+        let end = if let Ok(answer) = tokio::time::timeout(limit, ended).await {
+            match answer? {
                 Ok(status) => End::Exited(status.get("exitCode").and_then(Value::as_i64)),
                 Err(reason) => return Ok(Err(reason)),
-            },
-            Err(_) => {
-                let params = KillTerminalRequest::new(client.session.clone(), id.clone());
-                // What it had written is still there.
-                let _ = client.request::<_, Value>(CLIENT_METHOD_NAMES.terminal_kill, &params).await?;
-                End::TimedOut(limit)
             }
+        } else {
+            let params = KillTerminalRequest::new(client.session.clone(), id.clone());
+            // What it had written is still there.
+            let _ = client.request::<_, Value>(CLIENT_METHOD_NAMES.terminal_kill, &params).await?;
+            End::TimedOut(limit)
         };
         let params = TerminalOutputRequest::new(client.session.clone(), id.clone());
         let output = client.request(CLIENT_METHOD_NAMES.terminal_output, &params).await?;

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn response(output: Value) -> Response {
+    fn response(output: &Value) -> Response {
         Response::from_json(json!({"id": "r", "output": output})).unwrap()
     }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn an_answer_goes_back_as_every_server_takes_it() {
         let mut history = History::default();
-        history.answered(&response(json!([
+        history.answered(&response(&json!([
             {"type": "reasoning", "id": "rs_1", "summary": [], "status": "completed"},
             {"type": "reasoning", "id": "rs_2", "summary": [], "status": "completed", "encrypted_content": "x"},
             {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "hi", "annotations": []}]},
@@ -190,7 +190,7 @@ mod tests {
             let mut history = History::default();
             for (number, is_done) in calls.iter().enumerate() {
                 let id = format!("c{number}");
-                history.answered(&response(json!([call(&id)])));
+                history.answered(&response(&json!([call(&id)])));
                 if *is_done {
                     history.output(&id, "out");
                 }

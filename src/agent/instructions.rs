@@ -1,5 +1,6 @@
 //! What the model is told before anything else: a short text of ours, where it is, and what the project wants agents to know.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Ours.
@@ -23,7 +24,7 @@ pub(super) fn text(folder: &Path, user: Option<&Path>) -> String {
             continue;
         }
         let end = said.floor_char_boundary(LONGEST);
-        text.push_str(&format!("\n# From {}\n\n{}\n", path.display(), &said[..end]));
+        let _ = write!(text, "\n# From {}\n\n{}\n", path.display(), &said[..end]);
         if end < said.len() {
             text.push_str("(cut off here; read the file for the rest)\n");
         }

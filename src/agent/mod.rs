@@ -10,6 +10,7 @@
 //! | `service` | the methods of ACP, and the sessions |
 //! | `session` | prompts one after the other; a cancel drops the turn wherever it is, and `turn` settles what it left open |
 //! | `turn` | one prompt: ask the model, run what it calls, until it is done |
+//! | `compaction` | a summary in the place of what was said |
 //! | `history` | what was said, as the endpoint wants to hear it; pure |
 //! | `arguments` | reading what models write as arguments, also while they write it; pure |
 //! | `approval` | what may be done without asking; pure |
@@ -25,6 +26,7 @@ mod approval;
 mod arguments;
 mod client;
 mod commands;
+mod compaction;
 mod failure;
 mod history;
 mod instructions;

@@ -108,12 +108,12 @@ impl Options {
     /// The configuration options, as the protocol has them.
     pub(super) fn config(&self, possible: &Possible) -> Vec<SessionConfigOption> {
         let value = |id: &str, name: &str| SessionConfigSelectOption::new(id.to_owned(), name.to_owned());
-        let modes: Vec<_> = Mode::ALL
+        let kinds: Vec<_> = Mode::ALL
             .into_iter()
             .map(|mode| value(mode.id(), mode.described().0).description(mode.described().1.to_owned()))
             .collect();
         let mut all = vec![
-            SessionConfigOption::select("mode", "Mode", self.mode.id(), modes)
+            SessionConfigOption::select("mode", "Mode", self.mode.id(), kinds)
                 .category(SessionConfigOptionCategory::Mode),
         ];
         let mut models = possible.models.clone();

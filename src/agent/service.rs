@@ -273,10 +273,13 @@ impl Service for Agent {
             return;
         }
         match decode::<CancelNotification>(params) {
-            Ok(cancel) => match self.sessions.get_mut(&cancel.session_id) {
-                Some(session) => session.cancel(),
-                None => tracing::warn!(session = %cancel.session_id, "a cancel of no session"),
-            },
+            Ok(cancel) => {
+                if let Some(session) = self.sessions.get_mut(&cancel.session_id) {
+                    session.cancel();
+                } else {
+                    tracing::warn!(session = %cancel.session_id, "a cancel of no session");
+                }
+            }
             Err(error) => tracing::warn!(?error, "a session/cancel that cannot be read"),
         }
     }

@@ -1,13 +1,11 @@
 //! One prompt: the model is asked, what it calls is done, and it is asked again, until it is done.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use agent_client_protocol_schema::MaybeUndefined;
 use agent_client_protocol_schema::v1::{
-    CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, MessageId, Plan, SessionUpdate,
-    StopReason, Terminal, ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind, Usage as PromptUsage, UsageUpdate,
+    ContentBlock, ContentChunk, MessageId, Plan, SessionUpdate, StopReason, Terminal, ToolCall, ToolCallContent,
+    ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, Usage as PromptUsage, UsageUpdate,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -16,7 +14,6 @@ use super::approval::{self, Action, Verdict};
 use super::arguments::{self, Partial};
 use super::client::{Step, Terminals};
 use super::failure::{self, Failure};
-use super::history::History;
 use super::instructions;
 use super::model::Connected;
 use super::options::Mode;
@@ -30,13 +27,8 @@ use crate::responses::{
 const MOST_REQUESTS: usize = 100;
 /// Calls of one function with the same arguments in a row, after which the turn stops.
 const MOST_ALIKE: usize = 3;
-/// What of the context may be used before it is made shorter, in hundredths.
-const FULL: u64 = 80;
 /// Items that stay whole when old outputs are cut.
 const RECENT: usize = 8;
-
-const COMPACT: &str = "Summarize this conversation for yourself, so that you can go on without it: what the user wants, what was \
-found out and decided, which files were changed and how, what is left to do. Name files and places. Do not call functions.";
 
 /// How a turn ends, and what it took.
 pub(super) struct Ended {
@@ -46,8 +38,8 @@ pub(super) struct Ended {
 
 /// One turn of a session. Everything it begins is settled by a cancel.
 pub(super) struct Turn<'a> {
-    setting: &'a Setting,
-    state: &'a mut State,
+    pub(super) setting: &'a Setting,
+    pub(super) state: &'a mut State,
     terminals: Terminals,
     open_calls: Vec<ToolCallId>,
     /// What the model has said of its current answer.
@@ -122,27 +114,12 @@ impl<'a> Turn<'a> {
                 }
                 self.call(call).await?;
             }
-            if self.is_full(&connected, &response) {
+            if Self::is_full(&connected, &response) {
                 self.compact(&connected, RECENT).await?;
             }
         }
         self.tell("**Stopped:** this turn has taken 100 requests. Say “go on” if it should.").await?;
         Ok(self.ended(StopReason::MaxTurnRequests))
-    }
-
-    /// Makes the history shorter because the user wants it.
-    pub(super) async fn compact_now(&mut self) -> Step<Ended> {
-        if self.state.history.is_empty() {
-            self.tell("There is nothing to make shorter yet.").await?;
-            return Ok(self.ended(StopReason::EndTurn));
-        }
-        match self.setting.finder.find().await {
-            Ok(connected) => {
-                self.compact(&connected, 0).await?;
-                Ok(self.ended(StopReason::EndTurn))
-            }
-            Err(error) => self.fail(failure::of_model(&error)).await,
-        }
     }
 
     /// Says something, without the model.
@@ -162,7 +139,7 @@ impl<'a> Turn<'a> {
         Ended { reason, usage }
     }
 
-    async fn fail(&mut self, failure: Failure) -> Step<Ended> {
+    pub(super) async fn fail(&mut self, failure: Failure) -> Step<Ended> {
         self.tell(&failure.text).await?;
         self.state.history.settle();
         Ok(self.ended(failure.reason))
@@ -215,11 +192,11 @@ impl<'a> Turn<'a> {
     async fn ask(&mut self, connected: &Connected, request: &Request) -> Step<Asked> {
         let (told, mut retries) = mpsc::unbounded_channel();
         let client = connected.telling(move |retry: &Retry| drop(told.send((retry.wait, retry.error.message.clone()))));
-        let begin = client.stream(request);
-        tokio::pin!(begin);
+        let answer = client.stream(request);
+        tokio::pin!(answer);
         let begun = loop {
             tokio::select! {
-                begun = &mut begin => break begun,
+                events = &mut answer => break events,
                 Some((wait, why)) = retries.recv() => self.tell_of_retry(wait, &why).await?,
             }
         };
@@ -295,18 +272,17 @@ impl<'a> Turn<'a> {
     async fn show_search(&mut self, shown: &mut Shown, item: usize, kind: &str, status: &str) -> Step {
         let known = shown.calls.get(&item).map(|(id, ..)| id.clone());
         let title = if kind == "web_search_call" { "Search the web" } else { kind };
-        let id = match known {
-            Some(id) => id,
-            None => {
-                let id = self.state.next_call();
-                let mut call = ToolCall::new(id.clone(), title);
-                call.kind = if kind == "web_search_call" { ToolKind::Fetch } else { ToolKind::Other };
-                call.status = ToolCallStatus::InProgress;
-                self.setting.client.update(SessionUpdate::ToolCall(call)).await?;
-                self.open_calls.push(id.clone());
-                shown.calls.insert(item, (id.clone(), kind.to_owned(), Partial::default()));
-                id
-            }
+        let id = if let Some(id) = known {
+            id
+        } else {
+            let id = self.state.next_call();
+            let mut call = ToolCall::new(id.clone(), title);
+            call.kind = if kind == "web_search_call" { ToolKind::Fetch } else { ToolKind::Other };
+            call.status = ToolCallStatus::InProgress;
+            self.setting.client.update(SessionUpdate::ToolCall(call)).await?;
+            self.open_calls.push(id.clone());
+            shown.calls.insert(item, (id.clone(), kind.to_owned(), Partial::default()));
+            id
         };
         match status {
             "completed" => self.close(&id, ToolCallStatus::Completed, ToolCallUpdateFields::new()).await,
@@ -498,70 +474,6 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    fn is_full(&self, connected: &Connected, response: &Response) -> bool {
-        let used = response.usage().map_or(0, |usage| usage.total);
-        connected.context.is_some_and(|size| used * 100 >= size * FULL)
-    }
-
-    /// Puts a summary into the place of what was said, and shows that. What fails leaves the history as it was.
-    async fn compact(&mut self, connected: &Connected, recent: usize) -> Step {
-        let id = CompactionId::new(format!("compaction-{}", stamp()));
-        let tell = |status, summary: Option<&str>, error: Option<String>| {
-            let mut update = CompactionUpdate::new(id.clone(), status);
-            if let Some(summary) = summary {
-                update.summary = MaybeUndefined::Value(vec![ContentBlock::from(summary.to_owned())]);
-            }
-            if let Some(error) = error {
-                update.error = MaybeUndefined::Value(error);
-            }
-            SessionUpdate::CompactionUpdate(update)
-        };
-        self.setting.client.update(tell(CompactionStatus::InProgress, None, None)).await?;
-        let summary = self.summary(connected).await;
-        let update = match &summary {
-            Ok(summary) => {
-                let recent = self.recent(recent);
-                self.state.history.compact(summary);
-                for item in recent {
-                    self.state.history.push(item);
-                }
-                self.state.history.settle();
-                tell(CompactionStatus::Completed, Some(summary), None)
-            }
-            Err(reason) => tell(CompactionStatus::Failed, None, Some(reason.clone())),
-        };
-        self.setting.client.update(update).await
-    }
-
-    /// The last items that make sense without those before them.
-    fn recent(&self, count: usize) -> Vec<Value> {
-        let items = self.state.history.items();
-        let mut from = items.len().saturating_sub(count);
-        // An output without its call is refused by every server.
-        while from < items.len() && items[from]["type"] == "function_call_output" {
-            from += 1;
-        }
-        items[from..].to_vec()
-    }
-
-    async fn summary(&self, connected: &Connected) -> Result<String, String> {
-        let options = self.setting.options.lock().clone();
-        let model = connected.model(&options).map_err(|error| error.to_string())?;
-        let mut history: History = self.state.history.clone();
-        history.settle();
-        history.shorten(0);
-        history.push(item::user(vec![part::text(COMPACT)]));
-        let request = Request {
-            model,
-            input: Input::Items(history.input(connected.client.endpoint().dialect)),
-            store: Some(false),
-            ..Request::default()
-        };
-        let response = connected.client.create(&request).await.map_err(|error| error.to_string())?;
-        let text = response.output_text();
-        if text.trim().is_empty() { Err("the model gave no summary".to_owned()) } else { Ok(text) }
-    }
-
     /// Closes what a cancelled turn left open: calls, terminals, and what the model would wait for.
     pub(super) async fn settle(mut self) -> Step {
         self.state.history.stopped(&self.said);
@@ -582,9 +494,4 @@ fn is_yes(kind: agent_client_protocol_schema::v1::PermissionOptionKind) -> bool 
 
 fn is_too_long(error: &Error) -> bool {
     matches!(error, Error::Api(api) if api.reason() == Reason::ContextTooLong)
-}
-
-/// A number that no other compaction has.
-fn stamp() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }

@@ -30,7 +30,6 @@ mod stored;
 mod tools;
 mod turn;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,23 +42,19 @@ use self::output::Output;
 use self::runner::Runner;
 use self::turn::{Keeper, Mode, Setting, Turns};
 use crate::profiles::{Choice, Chosen, Config, choose as choose_profile, config_path};
-use crate::responses::{Client, Endpoint, Error, Key, Tool, item, part};
+use crate::responses::{Client, Endpoint, Error, Key, item, part};
 
 pub(crate) use self::kept::open as open_store;
 pub(crate) use self::runner::execute;
+pub(crate) use self::tools::Tools;
 
-/// The functions of a file in the form of `--tools-file`, by their names, and the programs of those that have one.
+/// The tools of a file in the form of `--tools-file`.
 ///
 /// # Errors
 /// What is wrong with the file, in a sentence.
-pub(crate) fn programs(path: &Path) -> Result<(Vec<(String, Tool)>, BTreeMap<String, Vec<String>>), String> {
+pub(crate) fn tools_of(path: &Path) -> Result<Tools, String> {
     let args = ToolArgs { file: Some(path.to_owned()), ..ToolArgs::default() };
-    let checked = tools::check(&args, &[]).map_err(|failure| failure.message)?;
-    let name = |tool: &Tool| match tool {
-        Tool::Function(function) => function.name.clone(),
-        Tool::Other(tool) => tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-    };
-    Ok((checked.offered.into_iter().map(|tool| (name(&tool), tool)).collect(), checked.programs))
+    tools::check(&args, &[]).map_err(|failure| failure.message)
 }
 
 /// Asks.

@@ -135,6 +135,9 @@ fn to_table(profile: &Profile) -> Table {
             table[name] = value(list.iter().collect::<Array>());
         }
     }
+    if let Some(tokens) = profile.context.and_then(|tokens| i64::try_from(tokens).ok()) {
+        table["context"] = value(tokens);
+    }
     if !profile.headers.is_empty() {
         table["headers"] = value(profile.headers.iter().collect::<InlineTable>());
     }
@@ -184,6 +187,7 @@ mod tests {
             key_env: Some("K".into()),
             key_command: vec!["pass".into(), "show".into()],
             model: Some("m".into()),
+            context: Some(4096),
             tools: vec!["mcp".into()],
             headers: [("x-team".to_owned(), "a".to_owned())].into(),
             ca_file: Some("/ca.pem".into()),

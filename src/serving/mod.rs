@@ -66,8 +66,8 @@ where
     let peer = Peer::new(out);
     let mut server = Server { service: service(peer.clone()), peer };
     let mut writer = pin!(write_lines(lines, output));
-    let served = tokio::select! {
-        served = server.read(input) => served,
+    let outcome = tokio::select! {
+        read = server.read(input) => read,
         written = &mut writer => return written,
     };
     // The turns are ended before the writer is waited for: it ends when nobody can send any more.
@@ -76,8 +76,8 @@ where
         writer.await
     };
     match tokio::time::timeout(LAST_WORDS, last_words).await {
-        Ok(written) => served.and(written),
-        Err(_) => served,
+        Ok(written) => outcome.and(written),
+        Err(_) => outcome,
     }
 }
 

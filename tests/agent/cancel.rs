@@ -15,7 +15,7 @@ fn cancelled(mut client: Client, server: &Server, id: u64) -> Client {
     client.notify("session/cancel", json!({"sessionId": session}));
     assert_eq!(client.end(id)["stopReason"], "cancelled");
     server.answer(Answer::new().text("Here again."));
-    client.choice = "allow-once".to_owned();
+    "allow-once".clone_into(&mut client.choice);
     client.lets_commands_end = true;
     assert_eq!(client.prompt("And now?"), "end_turn");
     assert!(client.said().ends_with("Here again."), "{}", client.said());

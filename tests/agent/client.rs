@@ -113,7 +113,7 @@ impl Client {
         let params = json!({"protocolVersion": 1, "clientCapabilities": self.capabilities});
         let answer = self.ask("initialize", params);
         assert_eq!(answer["protocolVersion"], 1);
-        self.session = self.new_session()["sessionId"].as_str().unwrap().to_owned();
+        self.new_session()["sessionId"].as_str().unwrap().clone_into(&mut self.session);
     }
 
     /// Ends the agent and starts another for the same user.

@@ -41,7 +41,7 @@ fn a_file_is_changed_only_as_the_model_has_seen_it() {
     );
     assert!(told[0].starts_with("read a.txt before") && told[1].starts_with("read a.txt before"), "{told:?}");
     let read = ("read_file", json!({"path": "a.txt"}));
-    outputs(&mut client, &server, &[read.clone()]);
+    outputs(&mut client, &server, std::slice::from_ref(&read));
     // What the user types after that, unsaved.
     client.unsaved.insert(path.clone(), "one, typed\n".to_owned());
     let told = outputs(&mut client, &server, &[("edit_file", edit.clone())]);

@@ -3,11 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, also in its helper functions")]
 
+#[path = "../responses_server/mod.rs"]
+mod responses_server;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod attention;
 mod bar;
+mod built_in_agent;
 mod changed_by_others;
 mod changes;
 mod changes_preview;

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::Outcome;
-use crate::chat;
+use crate::chat::{self, Tools};
 use crate::responses::Tool;
 
 /// The file, in the configuration folder and in `.agentchat` of the project.
@@ -15,7 +17,7 @@ const FILE: &str = "tools.json";
 #[derive(Debug, Clone, Default)]
 pub(in crate::agent) struct Programs {
     offered: Vec<Tool>,
-    programs: BTreeMap<String, Vec<String>>,
+    commands: BTreeMap<String, Vec<String>>,
     /// What is wrong with a file, for the user.
     pub(in crate::agent) problems: Vec<String>,
 }
@@ -29,20 +31,22 @@ impl Programs {
             .collect();
         let mut all = Self::default();
         for path in paths.into_iter().filter(|path| path.is_file()) {
-            match chat::programs(&path) {
-                Ok((offered, programs)) => all.add(offered, programs),
+            match chat::tools_of(&path) {
+                Ok(tools) => all.add(tools),
                 Err(problem) => all.problems.push(problem),
             }
         }
         all
     }
 
-    fn add(&mut self, offered: Vec<(String, Tool)>, mut programs: BTreeMap<String, Vec<String>>) {
-        for (name, tool) in offered {
-            let is_free = !self.programs.contains_key(&name) && !super::NAMES.contains(&name.as_str());
+    fn add(&mut self, mut tools: Tools) {
+        for tool in tools.offered {
+            let Tool::Other(function) = &tool else { continue };
+            let Some(name) = function.get("name").and_then(Value::as_str).map(str::to_owned) else { continue };
+            let is_free = !self.commands.contains_key(&name) && !super::NAMES.contains(&name.as_str());
             // One without a program is nothing that the agent could do.
-            if let Some(program) = programs.remove(&name).filter(|_| is_free) {
-                self.programs.insert(name, program);
+            if let Some(program) = tools.programs.remove(&name).filter(|_| is_free) {
+                self.commands.insert(name, program);
                 self.offered.push(tool);
             }
         }
@@ -53,21 +57,21 @@ impl Programs {
     }
 
     pub(in crate::agent) fn knows(&self, name: &str) -> bool {
-        self.programs.contains_key(name)
+        self.commands.contains_key(name)
     }
 
     pub(in crate::agent) fn names(&self) -> impl Iterator<Item = &str> {
-        self.programs.keys().map(String::as_str)
+        self.commands.keys().map(String::as_str)
     }
 
     /// The program of a function, as the user would type it.
     pub(in crate::agent) fn line(&self, name: &str) -> String {
-        self.programs.get(name).map(|words| words.join(" ")).unwrap_or_default()
+        self.commands.get(name).map(|words| words.join(" ")).unwrap_or_default()
     }
 
     /// Runs a function with these arguments, in JSON, in the project's folder.
     pub(in crate::agent) async fn run(&self, name: &str, arguments: &str, folder: &Path) -> Outcome {
-        let Some(program) = self.programs.get(name) else {
+        let Some(program) = self.commands.get(name) else {
             return Outcome::failed(format!("there is no function {name}"));
         };
         match chat::execute(program, arguments, Some(folder)).await {

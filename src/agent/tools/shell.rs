@@ -80,6 +80,7 @@ pub(in crate::agent) async fn run(line: &str, cwd: &Path, limit: Duration, most:
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its helper functions")]
 mod tests {
     use super::*;
 
