@@ -57,7 +57,7 @@ fn a_key_makes_it_the_default_and_its_edit_is_seen_judged_and_undone() {
         "typed\n2\nthree\n",
         "the file is as the agent, which has read that, meant it"
     );
-    editor.command("AgentChat reject file");
+    editor.command("AgentChat reject all");
     assert_eq!(lines_of(&editor, "a.txt"), ["typed", "two", "three"]);
     let usage = editor.status()["usage"].clone();
     assert_eq!(usage["size"], json!(1000), "{usage}");
