@@ -15,6 +15,7 @@
 ---@field waiting integer[] ids of the prompts that are queued, oldest first
 ---@field waiting_is_guess boolean whether `waiting` was made up before the helper was there to say
 ---@field commands agentchat.Command[] what the agent can be told with a slash
+---@field options agentchat.SessionOption[] what the session can be set to
 ---@field lines_along integer lines below the prompt's text that say what goes along
 ---@field texts table<integer, string> prompts that may still have to be given back, by id
 ---@field views table<"transcript"|"prompt", agentchat.View> where the windows were when the chat was last hidden
@@ -77,6 +78,7 @@ function M.create(opts)
     waiting_is_guess = false,
     texts = {},
     commands = {},
+    options = {},
     lines_along = 0,
     views = {},
   }

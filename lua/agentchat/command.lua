@@ -2,7 +2,7 @@
 
 ---@class agentchat.Subcommand
 ---@field run fun(args: string, opts: vim.api.keyset.create_user_command.command_args)
----@field complete? fun(lead: string): string[]
+---@field complete? fun(lead: string, typed: string): string[] `typed`: all behind the subcommand
 ---@field bang? boolean whether it knows `:AgentChat!`
 ---@field takes "nothing"|"argument"|"text"
 
@@ -104,6 +104,21 @@ local function motion(direction)
         return
       end
       require("agentchat.changes.review").go(direction * count)
+    end,
+  }
+end
+
+--- A subcommand that sets an option of the session.
+---@param name string
+---@return agentchat.Subcommand
+local function setting(name)
+  return {
+    takes = "text",
+    complete = function()
+      return require("agentchat.choices").values(name)
+    end,
+    run = function(args)
+      require("agentchat.choices").set(name, given(args))
     end,
   }
 end
@@ -247,6 +262,24 @@ M.subcommands = {
       require("agentchat.agents").open()
     end,
   },
+  mode = setting("mode"),
+  model = setting("model"),
+  set = {
+    takes = "text",
+    complete = function(_, typed)
+      local name = typed:match("^%s*(%S+)%s")
+      if name then
+        return require("agentchat.choices").values(name)
+      end
+      return vim.tbl_map(function(option)
+        return option.id
+      end, require("agentchat.choices").list())
+    end,
+    run = function(args)
+      local name, value = args:match("^(%S*)%s*(.-)$")
+      require("agentchat.choices").set(given(name), given(value))
+    end,
+  },
   terminals = {
     takes = "argument",
     bang = true,
@@ -355,7 +388,7 @@ function M.complete(lead, line, cursor)
   local candidates
   if name then
     local subcommand = M.subcommands[name]
-    candidates = subcommand and subcommand.complete and subcommand.complete(lead) or {}
+    candidates = subcommand and subcommand.complete and subcommand.complete(lead, typed:sub(#name + 1)) or {}
   else
     candidates = vim.tbl_keys(M.subcommands)
     table.sort(candidates)

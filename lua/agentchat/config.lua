@@ -5,6 +5,7 @@
 ---@field args? string[] more arguments, appended to `command`
 ---@field env? table<string, string> environment variables added for the agent
 ---@field cwd? string folder the agent starts in (default: the chat's)
+---@field options? table<string, string> what its sessions are set to at their beginning
 
 ---@class agentchat.UserConfig
 ---@field agents? table<string, agentchat.AgentSpec>
@@ -275,71 +276,6 @@ M.schema = {
   },
 }
 
----@type table<string, type>
-local agent_fields = { command = "table", args = "table", env = "table", cwd = "string" }
-
---- What is wrong with a list of strings.
----@param value any
----@return string?
-local function not_strings(value)
-  if not vim.islist(value) then
-    return "must be a list of strings"
-  end
-  for _, item in ipairs(value) do
-    if type(item) ~= "string" then
-      return "must be a list of strings"
-    end
-  end
-end
-
----@param name string
----@param spec any
----@param errors string[]
----@return agentchat.AgentSpec?
-local function read_agent(name, spec, errors)
-  local prefix = "agents." .. name
-  if type(spec) ~= "table" then
-    errors[#errors + 1] = ("`%s` must be a table, not a %s"):format(prefix, type(spec))
-    return nil
-  end
-  local before = #errors
-  for field, value in pairs(spec) do
-    local wanted = agent_fields[field]
-    if not wanted then
-      errors[#errors + 1] = ("unknown option `%s.%s`"):format(prefix, field)
-    elseif type(value) ~= wanted then
-      errors[#errors + 1] = ("`%s.%s` must be a %s, not a %s"):format(prefix, field, wanted, type(value))
-    elseif field == "command" or field == "args" then
-      local wrong = not_strings(value)
-      if wrong then
-        errors[#errors + 1] = ("`%s.%s` %s"):format(prefix, field, wrong)
-      end
-    end
-  end
-  if type(spec.command) == "table" and #spec.command == 0 or spec.command == nil then
-    errors[#errors + 1] = ('`%s.command` must name a program, as in { "prog", "arg" }'):format(prefix)
-  end
-  local env = {}
-  for key, value in pairs(type(spec.env) == "table" and spec.env or {}) do
-    if type(key) == "string" and (type(value) == "string" or type(value) == "number") then
-      env[key] = tostring(value)
-    else
-      errors[#errors + 1] = ("`%s.env.%s` must be a string"):format(prefix, key)
-    end
-  end
-  if #errors > before and type(spec.command) ~= "table" then
-    return nil
-  end
-  local command = not_strings(spec.command) == nil and vim.list_extend({}, spec.command) or nil
-  if not command or #command == 0 then
-    return nil
-  end
-  if type(spec.args) == "table" and not_strings(spec.args) == nil then
-    vim.list_extend(command, spec.args)
-  end
-  return { command = command, env = env, cwd = type(spec.cwd) == "string" and vim.fn.expand(spec.cwd) or nil }
-end
-
 ---@param config table
 ---@param key string
 ---@param value any
@@ -434,7 +370,7 @@ function M.read(user)
   local agents = {}
   for name, spec in pairs(config.agents) do
     if type(name) == "string" then
-      agents[name] = read_agent(name, spec, errors)
+      agents[name] = require("agentchat.config_agents").read(name, spec, errors)
     else
       errors[#errors + 1] = ("`agents` must map names to agents; entry %s has no name"):format(name)
     end
@@ -503,7 +439,8 @@ function M.for_helper()
     for key, value in pairs(spec.env or {}) do
       env[key] = value
     end
-    agents[name] = { command = spec.command, env = env, cwd = spec.cwd }
+    local options = vim.tbl_extend("force", vim.empty_dict(), spec.options or {})
+    agents[name] = { command = spec.command, env = env, cwd = spec.cwd, options = options }
   end
   local terminal_env = vim.empty_dict()
   for name, value in pairs(config.terminal.env) do

@@ -68,6 +68,13 @@ function handlers.commands(item)
   end
 end
 
+function handlers.options(item)
+  local chat = require("agentchat.chats").get(item[2])
+  if chat then
+    chat.options = without_nil(item[3])
+  end
+end
+
 function handlers.follow(item)
   local newest = item[5]
   require("agentchat.follow").receive(item[2], item[3], without_nil(item[4]), newest ~= vim.NIL and newest or nil)

@@ -11,15 +11,16 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::choices;
 use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
 use crate::core::effect::SessionInfo;
 use crate::core::ids::SessionId;
 use crate::core::message::{
-    AgentCommand, AgentMessage, AgentRequest, Answer, Choices, RpcError, SessionCapabilities, TerminalVerb,
-    TerminalWanted, Update, Usage,
+    AgentCommand, AgentMessage, AgentRequest, Answer, Compaction, CompactionStatus, RpcError, SessionCapabilities,
+    TerminalVerb, TerminalWanted, Update, Usage,
 };
 use crate::core::prompt::PromptCapabilities;
-use crate::core::transcript::{PlanStatus, PlanStep, Speaker};
+use crate::core::transcript::{PlanStatus, PlanStep, Severity, Speaker};
 
 /// Longest error text of an agent that is kept, in bytes: some put a whole web page into it.
 const MAX_ERROR: usize = 4_000;
@@ -137,7 +138,7 @@ pub fn any_update(value: &Value) -> Update {
         "plan" => array(value, "entries").map(|entries| Update::Plan(entries.iter().map(plan_step).collect())),
         // The documentation's example says `modeId`, the schema `currentModeId`.
         "current_mode_update" => text(value, "currentModeId").or_else(|| text(value, "modeId")).map(Update::Mode),
-        "config_option_update" => array(value, "configOptions").map(|options| Update::Choices(choices(options))),
+        "config_option_update" => array(value, "configOptions").map(|list| Update::Choices(choices::config(list))),
         "session_info_update" => Some(match value.get("title") {
             None => Update::Silent,
             Some(title) => Update::Title(title.as_str().map(|title| cut(title.to_owned(), LABEL))),
@@ -145,11 +146,45 @@ pub fn any_update(value: &Value) -> Update {
         "usage_update" => usage(value),
         "available_commands_update" => array(value, "availableCommands")
             .map(|commands| Update::Commands(commands.iter().filter_map(command).collect())),
+        "notice" => notice(value),
+        "compaction_update" => compaction(value),
+        "compaction_summary_chunk" => value.get("content").map(|content| Update::Chunk {
+            speaker: Speaker::Thought,
+            message_id: text(value, "compactionId"),
+            text: block(content),
+        }),
         // A subagent's state is no news of this session.
         "state_update" => Some(Update::Silent),
         _ => None,
     };
     known.or_else(|| chunk(&name, value)).unwrap_or_else(|| Update::Unknown { name, detail: short(value) })
+}
+
+fn notice(value: &Value) -> Option<Update> {
+    let title = text(value, "title").filter(|title| !title.trim().is_empty())?;
+    let severity = match value.get("severity").and_then(Value::as_str) {
+        Some("warning") => Severity::Warning,
+        Some("error") => Severity::Error,
+        _ => Severity::Info,
+    };
+    let said = match text(value, "description").filter(|description| !description.trim().is_empty()) {
+        Some(description) => format!("{}: {description}", title.trim_end_matches(['.', ':'])),
+        None => title,
+    };
+    Some(Update::Notice(severity, cut(said, MAX_ERROR)))
+}
+
+fn compaction(value: &Value) -> Option<Update> {
+    let status = match value.get("status").and_then(Value::as_str).unwrap_or("in_progress") {
+        "in_progress" => CompactionStatus::Running,
+        "completed" => CompactionStatus::Completed,
+        "failed" => CompactionStatus::Failed,
+        "cancelled" => CompactionStatus::Cancelled,
+        _ => return None,
+    };
+    let summary = array(value, "summary").map(|blocks| blocks.iter().map(block).collect::<Vec<_>>().join("\n\n"));
+    let error = text(value, "error").map(|error| cut(error, MAX_ERROR));
+    Some(Update::Compaction(Compaction { id: text(value, "compactionId")?, status, summary, error }))
 }
 
 fn chunk(name: &str, value: &Value) -> Option<Update> {
@@ -183,23 +218,6 @@ fn usage(value: &Value) -> Option<Update> {
         size: value.get("size").and_then(Value::as_u64).unwrap_or_default(),
         cost,
     }))
-}
-
-/// The names of the current mode and model among configuration options.
-fn choices(options: &[Value]) -> Choices {
-    let of_category = |category: &str| {
-        let option = options.iter().find(|option| option.get("category").and_then(Value::as_str) == Some(category))?;
-        let current = text(option, "currentValue")?;
-        let values = array(option, "options").map(Vec::as_slice).unwrap_or_default();
-        let grouped = values.iter().flat_map(|value| array(value, "options").into_iter().flatten());
-        let name = values
-            .iter()
-            .chain(grouped)
-            .find(|value| value.get("value").and_then(Value::as_str) == Some(&current))
-            .and_then(|value| text(value, "name"));
-        Some(name.unwrap_or(current))
-    };
-    Choices { mode: of_category("mode"), model: of_category("model") }
 }
 
 /// Decodes a request. It always gives one, so that there is always something to answer.
@@ -310,8 +328,7 @@ pub fn session_created(result: &RawValue) -> Result<Answer, RpcError> {
     let value: Value = parse(result)?;
     let session = text(&value, "sessionId")
         .ok_or_else(|| RpcError { code: None, message: "the answer names no sessionId".into() })?;
-    let (modes, chosen) = session_choices(&value);
-    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), modes, chosen })
+    Ok(Answer::SessionCreated { session: SessionId::from(session.as_str()), chosen: choices::of_session(&value) })
 }
 
 /// Decodes the answer to `session/load` or `session/resume`, which may be `null`.
@@ -319,20 +336,16 @@ pub fn session_created(result: &RawValue) -> Result<Answer, RpcError> {
 /// # Errors
 /// When it is not JSON.
 pub fn session_opened(result: &RawValue) -> Result<Answer, RpcError> {
-    let (modes, chosen) = session_choices(&parse(result)?);
-    Ok(Answer::SessionOpened { modes, chosen })
+    Ok(Answer::SessionOpened { chosen: choices::of_session(&parse(result)?) })
 }
 
-/// The modes, and what is chosen, in the answer to a request for a session.
-fn session_choices(value: &Value) -> (Vec<(String, String)>, Choices) {
-    let modes_value = value.get("modes").unwrap_or(&Value::Null);
-    let available = array(modes_value, "availableModes").map(Vec::as_slice).unwrap_or_default();
-    let modes = available.iter().filter_map(|mode| Some((text(mode, "id")?, text(mode, "name")?))).collect();
-    let options = array(value, "configOptions").map(Vec::as_slice).unwrap_or_default();
-    let mut chosen = choices(options);
-    // Where there are both, the configuration options are what counts.
-    chosen.mode = chosen.mode.or_else(|| text(modes_value, "currentModeId"));
-    (modes, chosen)
+/// Decodes the answer to `session/set_config_option`: all options as they are then, if the agent tells them.
+///
+/// # Errors
+/// When it is not JSON.
+pub fn option_set(result: &RawValue) -> Result<Answer, RpcError> {
+    let value: Value = parse(result)?;
+    Ok(Answer::OptionSet(array(&value, "configOptions").map(|list| choices::config(list))))
 }
 
 /// Decodes a page of sessions. One that cannot be opened, for want of an id, is left out.

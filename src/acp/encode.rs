@@ -63,6 +63,23 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
         AgentCall::DeleteSession { session } => {
             request(id, "session/delete", v1::DeleteSessionRequest::new(name(session)))
         }
+        AgentCall::SetOption { session, option, value, is_switch } => {
+            let value = if *is_switch {
+                v1::SessionConfigOptionValue::Boolean { value: value == "true" }
+            } else {
+                v1::SessionConfigOptionValue::value_id(value.clone())
+            };
+            let set = v1::SetSessionConfigOptionRequest::new(name(session), option.clone(), value);
+            request(id, "session/set_config_option", set)
+        }
+        AgentCall::SetMode { session, mode } => {
+            request(id, "session/set_mode", v1::SetSessionModeRequest::new(name(session), mode.clone()))
+        }
+        AgentCall::SetModel { session, model } => {
+            // Never part of the protocol, so no type of it.
+            let set = serde_json::json!({ "sessionId": &*session.0, "modelId": model });
+            request(id, "session/set_model", set)
+        }
         AgentCall::Prompt { session, blocks } => {
             let blocks = blocks.iter().map(content).collect();
             request(id, "session/prompt", v1::PromptRequest::new(name(session), blocks))
@@ -101,8 +118,15 @@ fn terminal_output() -> v1::Meta {
 /// What we can do, exactly.
 fn initialize() -> v1::InitializeRequest {
     let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+    let options = v1::SessionConfigOptionsCapabilities::new().boolean(v1::BooleanConfigOptionCapabilities::new());
+    let sessions = v1::ClientSessionCapabilities::new()
+        .config_options(options)
+        .notices(v1::NoticeCapabilities::new())
+        .compaction(v1::CompactionCapabilities::new());
     v1::InitializeRequest::new(ProtocolVersion::V1)
-        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true).meta(terminal_output()))
+        .client_capabilities(
+            v1::ClientCapabilities::new().fs(files).terminal(true).session(sessions).meta(terminal_output()),
+        )
         .client_info(
             v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),
         )

@@ -14,6 +14,7 @@
 
 mod alike;
 pub mod batch;
+mod choices;
 pub mod connection;
 pub mod decode;
 pub mod encode;

@@ -23,6 +23,9 @@ enum Kind {
     ListSessions,
     CloseSession,
     DeleteSession,
+    SetOption,
+    SetMode,
+    SetModel,
     Prompt,
 }
 
@@ -37,6 +40,9 @@ impl Kind {
             Self::ListSessions => "session/list",
             Self::CloseSession => "session/close",
             Self::DeleteSession => "session/delete",
+            Self::SetOption => "session/set_config_option",
+            Self::SetMode => "session/set_mode",
+            Self::SetModel => "session/set_model",
             Self::Prompt => "session/prompt",
         }
     }
@@ -81,6 +87,9 @@ impl Protocol {
             AgentCall::ListSessions { .. } => Kind::ListSessions,
             AgentCall::CloseSession { .. } => Kind::CloseSession,
             AgentCall::DeleteSession { .. } => Kind::DeleteSession,
+            AgentCall::SetOption { .. } => Kind::SetOption,
+            AgentCall::SetMode { .. } => Kind::SetMode,
+            AgentCall::SetModel { .. } => Kind::SetModel,
             AgentCall::Prompt { .. } => Kind::Prompt,
         };
         self.calls.insert(id.0, kind);
@@ -157,7 +166,8 @@ impl Protocol {
                 Kind::NewSession | Kind::ForkSession => decode::session_created(result),
                 Kind::LoadSession | Kind::ResumeSession => decode::session_opened(result),
                 Kind::ListSessions => decode::sessions(result),
-                Kind::CloseSession | Kind::DeleteSession => Ok(Answer::Done),
+                Kind::CloseSession | Kind::DeleteSession | Kind::SetMode | Kind::SetModel => Ok(Answer::Done),
+                Kind::SetOption => decode::option_set(result),
                 Kind::Prompt => decode::turn_ended(result),
             },
         };

@@ -56,7 +56,10 @@ impl Turn<'_> {
             }
             SessionUpdate::CompactionUpdate(update)
         };
-        self.setting.client.update(tell(CompactionStatus::InProgress, None, None)).await?;
+        let is_told = self.setting.client.capabilities.session.as_ref().is_some_and(|has| has.compaction.is_some());
+        if is_told {
+            self.setting.client.update(tell(CompactionStatus::InProgress, None, None)).await?;
+        }
         let summary = self.summary(connected).await;
         let update = match &summary {
             Ok(summary) => {
@@ -70,7 +73,13 @@ impl Turn<'_> {
             }
             Err(reason) => tell(CompactionStatus::Failed, None, Some(reason.clone())),
         };
-        self.setting.client.update(update).await
+        if is_told {
+            return self.setting.client.update(update).await;
+        }
+        match summary {
+            Ok(_) => Ok(()),
+            Err(reason) => self.tell(&format!("*The context could not be made shorter: {reason}.*")).await,
+        }
     }
 
     /// The last items that make sense without those before them.

@@ -126,7 +126,7 @@ fn list(configured: Configured, cwd: &Path) -> Vec<Listed> {
         .into_iter()
         .map(|(name, agent)| {
             let env = agent.env.into_iter().collect();
-            (name, AgentSpec { command: agent.command, env, cwd: agent.cwd })
+            (name, AgentSpec { command: agent.command, env, cwd: agent.cwd, ..AgentSpec::default() })
         })
         .collect();
     let names: Vec<String> = specs.keys().cloned().collect();

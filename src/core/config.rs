@@ -14,6 +14,8 @@ pub struct AgentSpec {
     pub env: Vec<(String, String)>,
     /// Where it runs; the chat's directory if not set.
     pub cwd: Option<PathBuf>,
+    /// What its sessions are set to at their beginning: options by id or category, and their values.
+    pub options: BTreeMap<String, String>,
 }
 
 /// All settings of the core.

@@ -152,17 +152,22 @@ impl State {
                 connection.quirks = agent_name.as_deref().map(quirks_of).unwrap_or_default();
                 self.initialized(conn, protocol_version);
             }
-            (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, modes, chosen })) => {
-                self.session_created((conn, call), chat, &session, modes, chosen);
+            (PendingCall::NewSession(chat), Ok(Answer::SessionCreated { session, chosen })) => {
+                self.session_created((conn, call), chat, &session, chosen);
             }
-            (PendingCall::OpenSession(chat, _), Ok(Answer::SessionOpened { modes, chosen })) => {
-                self.session_opened((conn, call), chat, modes, chosen);
+            (PendingCall::OpenSession(chat, _), Ok(Answer::SessionOpened { chosen })) => {
+                self.session_opened((conn, call), chat, chosen);
             }
             (PendingCall::List(question), Ok(Answer::Sessions { sessions, next })) => {
                 self.listed(question, sessions, next);
             }
             (PendingCall::Delete, result) => self.deleted(result.map(drop)),
             (PendingCall::Close, _) => {}
+            (PendingCall::SetOption(chat, option, value), Ok(Answer::OptionSet(all))) => {
+                self.option_is_set(chat, &option, &value, all);
+            }
+            (PendingCall::SetOption(chat, option, value), Ok(_)) => self.option_is_set(chat, &option, &value, None),
+            (PendingCall::SetOption(chat, option, _), Err(error)) => self.option_is_not_set(chat, &option, &error),
             (PendingCall::Prompt(chat, turn), Ok(Answer::TurnEnded { stop_reason, tokens })) => {
                 self.turn_ended(chat, turn, &stop_reason, tokens);
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::attribution::Author;
+use super::choices::SessionOption;
 use super::config::AgentSpec;
 use super::event::{KnownSession, TimerKey};
 use super::follow::{Visit, Whereabouts};
@@ -271,6 +272,8 @@ pub enum Show {
     UndoConflicts(ChatId, u64, Vec<PathBuf>),
     /// The agent's commands in this chat.
     Commands(ChatId, Vec<AgentCommand>),
+    /// What the session can be set to.
+    Options(ChatId, Vec<SessionOption>),
     /// Where the agent is.
     Follow(ChatId, Whereabouts),
     /// A `User` autocommand.

@@ -105,6 +105,15 @@ pub enum UserAction {
     TakeBack(ChatId, PromptId),
     /// What runs is to stop.
     Cancel(ChatId),
+    /// An option of a session is set.
+    SetOption {
+        /// In which chat.
+        chat: ChatId,
+        /// Its id.
+        option: String,
+        /// A value, by its id or its name.
+        value: String,
+    },
     /// A permission request is answered with one of its options.
     Respond {
         /// Which request.

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::choices::SessionOption;
 use super::effect::SessionInfo;
 use super::ids::{CallId, SessionId};
 use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
 use super::tool_call::ToolCallPatch;
-use super::transcript::{PlanStep, Speaker};
+use super::transcript::{PlanStep, Severity, Speaker};
 
 /// One message from an agent.
 #[derive(Debug)]
@@ -74,6 +75,10 @@ pub enum Update {
     Usage(Usage),
     /// The commands that a prompt may begin with.
     Commands(Vec<AgentCommand>),
+    /// The agent remarks something: how serious it is, and what.
+    Notice(Severity, String),
+    /// The agent puts a summary into the place of what was said.
+    Compaction(Compaction),
     /// Known, and nothing to show.
     Silent,
     /// A kind this version does not know: its name and a short form of its content.
@@ -85,13 +90,41 @@ pub enum Update {
     },
 }
 
-/// The session's current mode and model, where it has such options.
+/// How a compaction of the context goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compaction {
+    /// Names it.
+    pub id: String,
+    /// How far it is.
+    pub status: CompactionStatus,
+    /// The summary, if all of it comes at once.
+    pub summary: Option<String>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// How far a compaction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactionStatus {
+    /// It has begun.
+    Running,
+    /// It is done.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was stopped.
+    Cancelled,
+}
+
+/// What a session can be set to, and is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// The mode: its id, or its name.
+    /// The mode's name.
     pub mode: Option<String>,
     /// The model's name.
     pub model: Option<String>,
+    /// All options.
+    pub options: Vec<SessionOption>,
 }
 
 /// A command of the agent: a prompt may begin with `/` and its name.
@@ -293,6 +326,31 @@ pub enum AgentCall {
         /// The session.
         session: SessionId,
     },
+    /// `session/set_config_option`.
+    SetOption {
+        /// The session.
+        session: SessionId,
+        /// The option's id.
+        option: String,
+        /// The value's id; `true` or `false` of one that is on or off.
+        value: String,
+        /// Whether it is on or off.
+        is_switch: bool,
+    },
+    /// `session/set_mode`.
+    SetMode {
+        /// The session.
+        session: SessionId,
+        /// The mode's id.
+        mode: String,
+    },
+    /// `session/set_model`, which only agents have that announce `models`.
+    SetModel {
+        /// The session.
+        session: SessionId,
+        /// The model's id.
+        model: String,
+    },
     /// `session/prompt`.
     Prompt {
         /// The session.
@@ -338,16 +396,12 @@ pub enum Answer {
     SessionCreated {
         /// Its id.
         session: SessionId,
-        /// The modes: id and name.
-        modes: Vec<(String, String)>,
-        /// The mode and the model to begin with.
+        /// What it can be set to.
         chosen: Choices,
     },
     /// To `session/load` and `session/resume`.
     SessionOpened {
-        /// The modes: id and name.
-        modes: Vec<(String, String)>,
-        /// The current mode and model.
+        /// What it can be set to.
         chosen: Choices,
     },
     /// To `session/list`: a page.
@@ -357,6 +411,8 @@ pub enum Answer {
         /// Where the next one begins.
         next: Option<String>,
     },
+    /// To `session/set_config_option`: all options then, if the agent tells them.
+    OptionSet(Option<Choices>),
     /// To what has no result.
     Done,
     /// To `session/prompt`.

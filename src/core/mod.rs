@@ -7,6 +7,7 @@
 //! * the cost of a chunk does not depend on how many came before.
 
 pub mod attribution;
+pub mod choices;
 pub mod config;
 pub mod effect;
 pub mod event;
@@ -90,6 +91,7 @@ impl State {
             UserAction::Prompt { chat, id, parts } => self.prompt(chat, id, parts),
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
+            UserAction::SetOption { chat, option, value } => self.set_option(chat, &option, &value),
             UserAction::Respond { request, option } => self.respond(request, &option),
             UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),

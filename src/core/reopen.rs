@@ -140,13 +140,7 @@ impl State {
     }
 
     /// The agent has opened a session that it had before.
-    pub(super) fn session_opened(
-        &mut self,
-        (conn, call): (ConnId, CallId),
-        id: ChatId,
-        modes: Vec<(String, String)>,
-        chosen: Choices,
-    ) {
+    pub(super) fn session_opened(&mut self, (conn, call): (ConnId, CallId), id: ChatId, chosen: Choices) {
         let Some(chat) = self.chats.get_mut(&id).filter(|chat| chat.session == Session::Creating(conn, call)) else {
             return;
         };
@@ -155,9 +149,7 @@ impl State {
         let session = known.session.clone();
         let key = known.key();
         chat.session = Session::Ready(conn, session.clone());
-        chat.modes = modes;
-        chat.mode = chosen.mode.or(chat.mode.take());
-        chat.model = chosen.model.or(chat.model.take());
+        self.take_choices(id, chosen);
         self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
         if replay == Replay::Shown {
             self.end_history(id);

@@ -75,7 +75,6 @@ impl State {
         (conn, call): (ConnId, CallId),
         id: ChatId,
         session: &SessionId,
-        modes: Vec<(String, String)>,
         chosen: Choices,
     ) {
         // The start was cancelled, or the chat closed, while the agent worked on it.
@@ -96,7 +95,7 @@ impl State {
         if let Some(chat) = self.chats.get_mut(&id) {
             chat.session = Session::Ready(conn, session.clone());
             chat.can = can;
-            (chat.modes, chat.mode, chat.model) = (modes, chosen.mode, chosen.model);
+            (chat.mode, chat.model) = (None, None);
             chat.transcript.begin_session();
             chat.tokens = 0;
             // Only a copy of a session has an origin left.
@@ -106,10 +105,12 @@ impl State {
         }
         self.keep(id, session, None);
         self.emit(Show::Commands(id, Vec::new()));
+        self.take_choices(id, chosen);
         self.session_is_ready(id, session);
         for (session, update) in early {
             self.update(conn, session, update);
         }
+        self.set_defaults(conn, id);
         self.send_next_prompt(id);
     }
 

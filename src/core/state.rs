@@ -10,7 +10,7 @@ use super::files::FileTask;
 use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, TurnId};
 use super::listing::Listing;
-use super::message::{AgentCall, Reply, SessionCapabilities, Update, Usage};
+use super::message::{AgentCall, Choices, Reply, SessionCapabilities, Update, Usage};
 use super::permission::Permission;
 use super::permission::gate::Grant;
 use super::prompt::{PromptCapabilities, PromptPart};
@@ -85,7 +85,9 @@ pub(super) struct Chat {
     /// Calls of the turn that the user was asked about.
     pub(super) asked_about: BTreeSet<String>,
     pub(super) title: Option<String>,
-    pub(super) modes: Vec<(String, String)>,
+    pub(super) choices: Choices,
+    /// The newest compaction of the context.
+    pub(super) compaction: Option<String>,
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
     pub(super) usage: Option<Usage>,
@@ -174,7 +176,7 @@ pub(super) enum Phase {
 }
 
 /// What a call of ours is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PendingCall {
     Initialize,
     /// `session/new` or `session/fork`.
@@ -185,6 +187,8 @@ pub(super) enum PendingCall {
     Delete,
     /// Whatever is answered is no news.
     Close,
+    /// An option and the value that it is to have.
+    SetOption(ChatId, String, String),
     Prompt(ChatId, TurnId),
 }
 
@@ -297,9 +301,7 @@ impl State {
             Session::Ready(_, session) => Some(session.clone()),
             _ => None,
         };
-        let mode = chat.mode.as_ref().map(|id| {
-            chat.modes.iter().find(|(known, _)| known == id).map_or_else(|| id.clone(), |(_, name)| name.clone())
-        });
+        let mode = chat.mode.clone();
         Some(Status {
             state,
             phase,
@@ -358,7 +360,8 @@ impl Chat {
             proposing: BTreeSet::new(),
             asked_about: BTreeSet::new(),
             title: None,
-            modes: Vec::new(),
+            choices: Choices::default(),
+            compaction: None,
             mode: None,
             model: None,
             usage: None,

@@ -179,6 +179,11 @@ impl Transcript {
         Some(Change::Grew(index))
     }
 
+    /// Whether there is a thought of this id.
+    pub fn has_thought(&self, message_id: &str) -> bool {
+        self.messages.contains_key(&(Speaker::Thought, message_id.to_owned()))
+    }
+
     fn last_if_same(&self, speaker: Speaker, message_id: Option<&str>) -> Option<EntryIndex> {
         let same_speaker = matches!(
             (self.entries.last()?, speaker),

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::effect::{Effect, Show, UserEvent};
 use super::event::TimerKey;
 use super::ids::{ChatId, ConnId, SessionId};
-use super::message::Update;
+use super::message::{Compaction, CompactionStatus, Update};
 use super::reopen::Replay;
 use super::state::{Session, State};
 use super::tool_call::{ToolCall, ToolCallPatch, ToolStatus};
@@ -54,9 +54,14 @@ impl State {
             }
             Update::Commands(commands) => self.emit(Show::Commands(chat, commands)),
             Update::Silent => {}
-            Update::Title(_) | Update::Mode(_) | Update::Choices(_) | Update::Usage(_) => {
-                self.update_facts(chat, update);
+            Update::Notice(severity, text) => self.note(chat, severity, text),
+            Update::Compaction(news) => self.compaction(chat, news),
+            Update::Mode(mode) => self.take_mode(chat, mode),
+            Update::Choices(new) => {
+                let known = self.chats.get(&chat).map(|chat| chat.choices.clone()).unwrap_or_default();
+                self.take_choices(chat, known.replaced_by(new));
             }
+            Update::Title(_) | Update::Usage(_) => self.update_facts(chat, update),
         }
     }
 
@@ -75,20 +80,46 @@ impl State {
         replay == Replay::Ignored && (is_history || matches!(update, Update::Unknown { .. }))
     }
 
+    /// The agent's context is made shorter: the summary is like a thought, and how it went is said.
+    fn compaction(&mut self, id: ChatId, news: Compaction) {
+        let Compaction { id: compaction, status, summary, error } = news;
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let is_new = chat.compaction.as_ref() != Some(&compaction);
+        if status == CompactionStatus::Running {
+            if is_new {
+                chat.compaction = Some(compaction);
+                self.note(id, Severity::Info, "The agent makes its context shorter.");
+            }
+            return;
+        }
+        // What came in pieces is there already.
+        if let Some(summary) = summary.filter(|_| !chat.transcript.has_thought(&compaction)) {
+            let change = chat.transcript.chunk(Speaker::Thought, Some(&compaction), &summary);
+            self.transcript_changed(id, change);
+        }
+        match (status, error) {
+            (CompactionStatus::Failed, error) => {
+                let why = error.map(|error| format!(": {error}")).unwrap_or_default();
+                self.note(id, Severity::Warning, format!("The agent could not make its context shorter{why}."));
+            }
+            (CompactionStatus::Cancelled, _) => self.note(id, Severity::Info, "The context stays as it was."),
+            _ => self.note(id, Severity::Info, "A summary takes the place of what was said, for the agent."),
+        }
+    }
+
     fn update_facts(&mut self, id: ChatId, update: Update) {
         let Some(chat) = self.chats.get_mut(&id) else { return };
         match update {
             Update::Title(title) => chat.title = title,
-            Update::Mode(mode) => chat.mode = Some(mode),
-            Update::Choices(chosen) => {
-                chat.mode = chosen.mode.or(chat.mode.take());
-                chat.model = chosen.model.or(chat.model.take());
-            }
             Update::Usage(usage) => chat.usage = Some(usage),
             Update::Chunk { .. }
             | Update::Tool { .. }
             | Update::Plan(_)
             | Update::Commands(_)
+            | Update::Mode(_)
+            | Update::Choices(_)
+            | Update::Notice(..)
+            | Update::Compaction(_)
             | Update::Silent
             | Update::Unknown { .. } => {}
         }

@@ -203,5 +203,7 @@ fn limits(config: &Value) -> Limits {
 fn agent(spec: &Value) -> AgentSpec {
     let env = named(spec, "env").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
     let words = |key: &str| array(spec, key).iter().filter_map(text).collect::<Vec<_>>();
-    AgentSpec { command: [words("command"), words("args")].concat(), env, cwd: string(spec, "cwd").map(PathBuf::from) }
+    let options = named(spec, "options").into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect();
+    let command = [words("command"), words("args")].concat();
+    AgentSpec { command, env, cwd: string(spec, "cwd").map(PathBuf::from), options }
 }

@@ -11,6 +11,7 @@ use rmpv::Value;
 
 use super::incoming::{array, get, integer};
 use super::wire;
+use crate::core::choices::SessionOption;
 use crate::core::effect::{MessageLevel, Show, UserEvent};
 use crate::core::follow::Whereabouts;
 use crate::core::ids::{ChatId, Millis, PromptId};
@@ -93,6 +94,7 @@ struct Chat {
     status: Option<Status>,
     queue: Queue,
     commands: Option<Vec<AgentCommand>>,
+    options: Option<Vec<SessionOption>>,
     whereabouts: Option<Whereabouts>,
     /// Told once all rows are in the buffer: that a turn is over is said after its text is there.
     after_rows: Vec<Value>,
@@ -155,6 +157,7 @@ impl Chat {
         let is_told_now = self.has_news()
             || self.queue.changed
             || self.commands.is_some()
+            || self.options.is_some()
             || self.whereabouts.is_some()
             || (self.view.has_turn() && !self.after_rows.is_empty());
         if is_told_now {
@@ -199,6 +202,7 @@ impl Frames {
             status: None,
             queue: Queue::default(),
             commands: None,
+            options: None,
             whereabouts: None,
             after_rows: Vec::new(),
         });
@@ -251,6 +255,11 @@ impl Frames {
             Show::Commands(chat, commands) => {
                 if let Some(chat) = self.chats.get_mut(&chat) {
                     chat.commands = Some(commands);
+                }
+            }
+            Show::Options(chat, options) => {
+                if let Some(chat) = self.chats.get_mut(&chat) {
+                    chat.options = Some(options);
                 }
             }
             Show::Follow(chat, news) => {
@@ -402,6 +411,9 @@ impl Frames {
             items.extend(chat.queue.take(id, chat.view.is_clean()));
             if let Some(commands) = chat.commands.take() {
                 items.push(wire::commands(id, &commands));
+            }
+            if let Some(options) = chat.options.take() {
+                items.push(wire::options(id, &options));
             }
             items.extend(chat.whereabouts.take().map(|news| wire::whereabouts(id, news)));
             if chat.view.has_turn() {

@@ -214,6 +214,11 @@ fn action(name: &str, arguments: &Value) -> Option<UserAction> {
         },
         "take_back" => UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?)),
         "cancel" => UserAction::Cancel(chat()?),
+        "set_option" => UserAction::SetOption {
+            chat: chat()?,
+            option: string(arguments, "option")?,
+            value: string(arguments, "value")?,
+        },
         "respond" => UserAction::Respond {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,

@@ -2,6 +2,7 @@
 
 use rmpv::Value;
 
+use crate::core::choices::SessionOption;
 use crate::core::effect::{MessageLevel, Show, UserEvent};
 use crate::core::follow::{SeenPlace, SeenTerminal, Visit, Whereabouts};
 use crate::core::ids::{ChatId, PromptId};
@@ -205,6 +206,30 @@ pub(super) fn commands(chat: ChatId, commands: &[AgentCommand]) -> Value {
     Value::Array(vec!["commands".into(), chat.0.into(), Value::Array(list.collect())])
 }
 
+/// What the session can be set to.
+pub(super) fn options(chat: ChatId, options: &[SessionOption]) -> Value {
+    let list = options.iter().map(|option| {
+        let values = option.values.iter().map(|value| {
+            map([
+                ("id", text(value.id.as_str())),
+                ("name", text(value.name.as_str())),
+                ("description", optional(value.description.as_deref())),
+                ("group", optional(value.group.as_deref())),
+            ])
+        });
+        map([
+            ("id", text(option.id.as_str())),
+            ("name", text(option.name.as_str())),
+            ("description", optional(option.description.as_deref())),
+            ("category", optional(option.category.as_deref())),
+            ("current", text(option.current.as_str())),
+            ("is_switch", option.is_switch().into()),
+            ("values", Value::Array(values.collect())),
+        ])
+    });
+    Value::Array(vec!["options".into(), chat.0.into(), Value::Array(list.collect())])
+}
+
 /// Where the agent is.
 pub(super) fn whereabouts(chat: ChatId, news: Whereabouts) -> Value {
     let Whereabouts { clear, places, newest, terminal } = news;
@@ -265,6 +290,7 @@ pub(super) fn item(show: &Show) -> Option<Value> {
         | Show::Proposals(..)
         | Show::Queued(..)
         | Show::Commands(..)
+        | Show::Options(..)
         | Show::Follow(..) => {
             return None;
         }

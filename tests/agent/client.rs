@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// All that a client can offer.
 pub(crate) fn everything() -> Value {
-    json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true})
+    json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true, "session": {"compaction": {}}})
 }
 
 /// A client that has nothing but a user.

@@ -17,6 +17,7 @@ mod changes_preview;
 mod changes_proposed;
 mod changes_random;
 mod chat;
+mod choices;
 mod code_colours;
 mod commands;
 mod conversation;

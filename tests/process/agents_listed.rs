@@ -85,7 +85,9 @@ fn what_is_installed_is_told_with_its_version_and_the_rest_with_how_to_get_it() 
     let text = machine.run(&[], None, "");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("codex-acp ") && lines[0].contains("default, 2.6.0  [codex-acp]"), "{text}");
-    assert!(lines[1].starts_with("tour ") && lines[1].contains(env!("CARGO_PKG_VERSION")), "{text}");
+    for (line, name) in lines[1..].iter().zip(["agentchat ", "tour "]) {
+        assert!(line.starts_with(name) && line.contains(env!("CARGO_PKG_VERSION")), "{text}");
+    }
     let gemini = lines.iter().find(|line| line.starts_with("gemini-cli ")).unwrap();
     assert!(gemini.contains("not installed (npm install -g @google/gemini-cli)  [gemini --acp]"), "{text}");
     assert_eq!(machine.log(), "", "it was not started as an agent");

@@ -63,7 +63,7 @@ impl World {
     }
 
     fn opened(&mut self, method: &str) {
-        self.answer_on_newest(method, Ok(Answer::SessionOpened { modes: Vec::new(), chosen: Choices::default() }));
+        self.answer_on_newest(method, Ok(Answer::SessionOpened { chosen: Choices::default() }));
     }
 
     fn keeps(&self) -> Vec<&Keep> {
@@ -181,7 +181,7 @@ fn a_fork_is_a_session_of_its_own_that_begins_with_what_was_said() {
     world.open_known(SessionCapabilities { load: true, fork: true, ..NOTHING }, true);
     world.recalled(&["do it", "done"]);
     let session = SessionId::from("copy");
-    let created = Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() };
+    let created = Answer::SessionCreated { session, chosen: Choices::default() };
     world.answer_on_newest("session/fork", Ok(created));
     assert_eq!(world.transcript(), ["user: do it", "agent: done"]);
     let keep = world.keeps()[0];
@@ -224,7 +224,7 @@ fn an_agent_that_died_and_refuses_the_session_says_that_the_talk_is_lost_and_can
     world.initialized_with(can);
     world.answer_on_newest("session/load", Err(RpcError::new(RpcError::NOT_FOUND, "gone")));
     let session = SessionId::from("new");
-    let created = Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() };
+    let created = Answer::SessionCreated { session, chosen: Choices::default() };
     world.user(UserAction::TakeAlong(CHAT));
     world.answer_on_newest("session/new", Ok(created));
     assert!(world.transcript().iter().any(|line| line.contains("does not know what was said above")));

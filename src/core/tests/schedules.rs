@@ -372,18 +372,22 @@ impl Outside {
             AgentCall::NewSession { .. } => {
                 let session = SessionId(Arc::from(format!("s{}", self.counter)));
                 self.sessions.push(session.clone());
-                Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
+                Answer::SessionCreated { session, chosen: Choices::default() }
             }
             AgentCall::LoadSession { .. } | AgentCall::ResumeSession { .. } => {
-                Answer::SessionOpened { modes: Vec::new(), chosen: Choices::default() }
+                Answer::SessionOpened { chosen: Choices::default() }
             }
             AgentCall::ForkSession { .. } => {
                 let session = SessionId(Arc::from(format!("f{}", self.counter)));
                 self.sessions.push(session.clone());
-                Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() }
+                Answer::SessionCreated { session, chosen: Choices::default() }
             }
+            AgentCall::SetOption { .. } => Answer::OptionSet(None),
             AgentCall::ListSessions { .. } => Answer::Sessions { sessions: Vec::new(), next: Some("c".into()) },
-            AgentCall::CloseSession { .. } | AgentCall::DeleteSession { .. } => Answer::Done,
+            AgentCall::CloseSession { .. }
+            | AgentCall::DeleteSession { .. }
+            | AgentCall::SetMode { .. }
+            | AgentCall::SetModel { .. } => Answer::Done,
             AgentCall::Prompt { .. } => Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None },
         }
     }

@@ -194,7 +194,7 @@ fn a_session_that_was_cancelled_is_not_the_new_one() {
     world.user(UserAction::Cancel(CHAT));
     world.user(UserAction::Restart(CHAT));
     let session = SessionId::from("old");
-    let result = Ok(Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() });
+    let result = Ok(Answer::SessionCreated { session, chosen: Choices::default() });
     world.happen(Event::Agent(CONN, AgentMessage::Response { call: old, result }));
     assert_eq!(world.shown_state(), Some("starting"), "{:?}", world.transcript());
 }

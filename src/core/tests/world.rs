@@ -140,7 +140,7 @@ impl World {
     /// The agent answers `session/new`.
     pub(super) fn created(&mut self, session: &str) {
         let session = SessionId::from(session);
-        self.answer("session/new", Answer::SessionCreated { session, modes: Vec::new(), chosen: Choices::default() });
+        self.answer("session/new", Answer::SessionCreated { session, chosen: Choices::default() });
     }
 
     pub(super) fn ended(&mut self, stop_reason: &str) {
@@ -257,6 +257,9 @@ fn method_of(call: &AgentCall) -> &'static str {
         AgentCall::ListSessions { .. } => "session/list",
         AgentCall::CloseSession { .. } => "session/close",
         AgentCall::DeleteSession { .. } => "session/delete",
+        AgentCall::SetOption { .. } => "session/set_config_option",
+        AgentCall::SetMode { .. } => "session/set_mode",
+        AgentCall::SetModel { .. } => "session/set_model",
         AgentCall::Prompt { .. } => "session/prompt",
     }
 }
