@@ -80,7 +80,7 @@ end
 
 ---@class agentchat.OptionRow
 ---@field text string
----@field n? integer the option that it shows; nil below one
+---@field n integer the option that it is about
 ---@field keys integer bytes of the keys at its beginning
 
 --- The options as rows, each with its keys.
@@ -100,7 +100,7 @@ function M.rows(options)
     local keys = ("%s %s%s"):format(letter, (" "):rep(width - #number), number)
     rows[#rows + 1] = { text = ("%s %s%s"):format(keys, option.name, twice), n = n, keys = #keys }
     if M.lasts(option) and type(option.rule) == "string" and option.rule ~= "" then
-      rows[#rows + 1] = { text = (" "):rep(width + 3) .. "remembers: " .. option.rule, keys = 0 }
+      rows[#rows + 1] = { text = (" "):rep(width + 3) .. "remembers: " .. option.rule, n = n, keys = 0 }
     end
   end
   return rows

@@ -96,7 +96,8 @@ fn an_answer_is_given_with_enter_and_what_lasts_takes_two() {
     editor.input("<CR>");
     assert_eq!(agent.wait_answer(ASK, 1)["result"], selected("allow_once"));
     wait_readable(&editor, "other: Second thing");
-    go("j");
+    // The row of what would be remembered belongs to its answer.
+    go("jj");
     wait_grace(&editor);
     editor.input("<CR>");
     editor.wait_transcript("again or <CR> remembers: allow this very call");
