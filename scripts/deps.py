@@ -5,6 +5,7 @@
     scripts/deps.py neovim --version 0.12.4   exactly that version (see DEBIAN_SUITES), as the test matrix needs
     scripts/deps.py python                    a Python with the packages that the benches and the agent tests import
     scripts/deps.py stylua                    the formatter of the Lua code
+    scripts/deps.py acp-sdk                   a folder with the official SDK of the protocol, for a test
 
 Each installation is made under a lock and marked when it is complete: a second run has nothing to do, one after an
 interruption starts afresh, and two at once do not disturb each other.
@@ -31,6 +32,7 @@ WHEEL_VERSION = "0.11.4"
 DEBIAN_SUITES = {"0.10.4": "trixie", "0.12.4": "sid"}
 PYTHON_PACKAGES = ["msgpack==1.1.1"]
 STYLUA = "2.5.2"
+SDK_PACKAGES = ["@agentclientprotocol/sdk@2.4.0", "ajv@8.20.0"]
 
 
 class Missing(Exception):
@@ -242,13 +244,23 @@ def stylua():
     return set_up(f"stylua-{STYLUA}", make, lambda place: place / "node_modules/.bin/stylua")
 
 
+def acp_sdk():
+    def make(place):
+        place.mkdir(parents=True)
+        run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place, *SDK_PACKAGES)
+
+    packages = " ".join(SDK_PACKAGES)
+    return set_up("acp-sdk", make, lambda place: place / "node_modules/ajv", contents=packages).parent.parent
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["neovim", "python", "stylua"])
+    parser.add_argument("what", choices=["neovim", "python", "stylua", "acp-sdk"])
     parser.add_argument("--version", help="an exact version of Neovim")
     arguments = parser.parse_args()
     try:
-        print({"neovim": lambda: neovim(arguments.version), "python": python, "stylua": stylua}[arguments.what]())
+        ways = {"neovim": lambda: neovim(arguments.version), "python": python, "stylua": stylua, "acp-sdk": acp_sdk}
+        print(ways[arguments.what]())
     except (Missing, OSError) as error:
         say(f"error: {error}")
         return 1

@@ -9,6 +9,7 @@ mod responses_server;
 mod cancel;
 mod client;
 mod failures;
+mod sdk;
 mod sessions;
 mod settings;
 mod tools;

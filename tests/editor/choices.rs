@@ -111,7 +111,7 @@ fn what_is_configured_is_set_before_the_first_prompt() {
         .collect::<Vec<_>>();
     assert_eq!(before.last().map(String::as_str), Some("session/prompt"), "{before:?}");
     assert_eq!(set, [(json!("fast"), json!(true)), (json!("llm"), json!("m-2"))]);
-    assert!(editor.messages().contains("has no such options: nonsense = x"), "{}", editor.messages());
+    editor.wait_until("what cannot be set", |e| e.messages().contains("has no such options: nonsense = x"));
 }
 
 #[test]

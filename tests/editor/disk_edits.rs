@@ -56,9 +56,22 @@ fn turn_that_writes(id: &str, text: &str) -> Vec<Step> {
 
 #[test]
 fn the_same_edit_is_pending_again_whatever_became_of_the_first() {
+    same_edit_twice(0);
+}
+
+/// There, the agent is faster than whoever looks at all files when its turn begins.
+#[test]
+fn the_same_edit_is_pending_again_in_a_large_project_too() {
+    same_edit_twice(4_000);
+}
+
+#[track_caller]
+fn same_edit_twice(other_files: usize) {
     let (old, new) = ("one\ntwo\n", "ONE\ntwo\n");
     let scenario = Scenario::new().on_prompt(turn_that_writes("t1", new)).on_prompt(turn_that_writes("t2", new));
-    let (_agent, editor) = chat::open(&scenario, Setup::new().file("a.txt", old).arg("a.txt"));
+    let setup = Setup::new().file("a.txt", old).arg("a.txt");
+    let setup = (0..other_files).fold(setup, |setup, number| setup.file(&format!("more/{number}.txt"), "x\n"));
+    let (_agent, editor) = chat::open(&scenario, setup);
     enter_code(&editor);
     editor.prompt("go");
     editor.wait_until("the first edit", |e| pending(e) == json!(1));

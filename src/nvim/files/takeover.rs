@@ -99,8 +99,11 @@ impl Files {
                 base = base.or_else(|| news.base.take());
                 news.base.clone_from(&base);
                 if news.is_same {
-                    self.recognise(&path, &news).await;
-                    return None;
+                    // What a clean buffer has is what was there before, whatever is remembered of earlier turns.
+                    let before = self.recognise(&path, &news).await?;
+                    whose = Whose::Agents;
+                    base = Some(before.clone());
+                    news.base = Some(before);
                 }
                 let is_news = whose == Whose::Agents;
                 match self.follow(&job, &path, &news, is_news).await {
@@ -176,25 +179,33 @@ impl Files {
         self.shared.behind.lock().remove(path);
     }
 
-    /// The agent wrote again what was there already: Neovim must not ask about it.
-    async fn recognise(&self, path: &Path, news: &News) {
+    /// The agent wrote again what was there already: Neovim must not ask about it. What a buffer without unsaved changes
+    /// has instead, if that is something else: then the buffer knows better.
+    async fn recognise(&self, path: &Path, news: &News) -> Option<Was> {
         let told = async {
             let deadline = Instant::now() + PATIENCE;
-            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(()) };
+            let Some(loaded) = self.stat(path, deadline).await? else { return Ok(None) };
             if loaded.modified && self.shared.refused.lock().contains(path) {
                 // The user has not decided.
-                return Ok(());
+                return Ok(None);
             }
             let text = self.buffer_text(path, &loaded, deadline).await?;
-            let is_as_read = text.is_some_and(|text| as_text(&news.now) == Some(&as_saved(&loaded.form, &text)));
+            let text = text.map(|text| as_saved(&loaded.form, &text));
+            let is_as_read = text.is_some() && as_text(&news.now) == text.as_deref();
             if is_as_read || loaded.modified {
                 let arguments = vec![loaded.buf.into(), news.seen.clone()];
                 self.ask_module(DISK, "known", arguments, deadline).await?;
+                return Ok(None);
             }
-            Ok::<_, Trouble>(())
+            let is_readable = as_text(&news.now).is_some() && loaded.form.is_utf8;
+            Ok::<_, Trouble>(text.filter(|_| is_readable))
         };
-        if let Err(trouble) = told.await {
-            tracing::debug!(%trouble, ?path, "Neovim may ask about a file");
+        match told.await {
+            Ok(before) => before.map(|text| Was::Bytes { bytes: text.into_bytes().into(), mode: 0 }),
+            Err(trouble) => {
+                tracing::debug!(%trouble, ?path, "Neovim may ask about a file");
+                None
+            }
         }
     }
 
