@@ -262,6 +262,12 @@ M.subcommands = {
       require("agentchat.agents").open()
     end,
   },
+  signin = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.sign_in").run()
+    end,
+  },
   mode = setting("mode"),
   model = setting("model"),
   set = {

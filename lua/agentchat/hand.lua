@@ -80,6 +80,10 @@ function handlers.follow(item)
   require("agentchat.follow").receive(item[2], item[3], without_nil(item[4]), newest ~= vim.NIL and newest or nil)
 end
 
+function handlers.sign_in(item)
+  require("agentchat.sign_in").offer(item[2], item[3], without_nil(item[4]))
+end
+
 function handlers.undo_conflicts(item)
   require("agentchat.undo").conflicts(item[2], item[3], item[4])
 end

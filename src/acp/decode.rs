@@ -20,6 +20,7 @@ use crate::core::message::{
     TerminalVerb, TerminalWanted, Update, Usage,
 };
 use crate::core::prompt::PromptCapabilities;
+use crate::core::sign_in::{SignInKind, SignInMethod};
 use crate::core::transcript::{PlanStatus, PlanStep, Severity, Speaker};
 
 /// Longest error text of an agent that is kept, in bytes: some put a whole web page into it.
@@ -317,7 +318,33 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
         close: can("close"),
         delete: can("delete"),
     };
-    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes, can })
+    Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes, can, sign_in: sign_in(&value) })
+}
+
+/// The ways to sign in. One of a kind that is not known is none: an agent would be called for what it does not do.
+fn sign_in(value: &Value) -> Vec<SignInMethod> {
+    let method = |item: &Value| {
+        let kind = match item.get("type").and_then(Value::as_str) {
+            None | Some("agent") => SignInKind::Agent,
+            Some("terminal") => {
+                let args = array(item, "args").map(Vec::as_slice).unwrap_or_default();
+                let env = item.get("env").and_then(Value::as_object);
+                SignInKind::Terminal {
+                    args: args.iter().filter_map(|arg| arg.as_str().map(str::to_owned)).collect(),
+                    env: env
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                        .collect(),
+                }
+            }
+            Some(_) => return None,
+        };
+        let id = text(item, "id")?;
+        let name = text(item, "name").filter(|name| !name.is_empty()).unwrap_or_else(|| id.clone());
+        Some(SignInMethod { id, name, description: text(item, "description"), kind })
+    };
+    array(value, "authMethods").into_iter().flatten().filter_map(method).collect()
 }
 
 /// Decodes the answer to `session/new`.

@@ -63,6 +63,7 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
         AgentCall::DeleteSession { session } => {
             request(id, "session/delete", v1::DeleteSessionRequest::new(name(session)))
         }
+        AgentCall::Authenticate { method } => request(id, "authenticate", v1::AuthenticateRequest::new(method.clone())),
         AgentCall::SetOption { session, option, value, is_switch } => {
             let value = if *is_switch {
                 v1::SessionConfigOptionValue::Boolean { value: value == "true" }
@@ -125,7 +126,12 @@ fn initialize() -> v1::InitializeRequest {
         .compaction(v1::CompactionCapabilities::new());
     v1::InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(
-            v1::ClientCapabilities::new().fs(files).terminal(true).session(sessions).meta(terminal_output()),
+            v1::ClientCapabilities::new()
+                .fs(files)
+                .terminal(true)
+                .session(sessions)
+                .auth(v1::AuthCapabilities::new().terminal(true))
+                .meta(terminal_output()),
         )
         .client_info(
             v1::Implementation::new("agentchat.nvim", env!("CARGO_PKG_VERSION")).title("agentchat.nvim".to_owned()),

@@ -23,6 +23,7 @@ enum Kind {
     ListSessions,
     CloseSession,
     DeleteSession,
+    Authenticate,
     SetOption,
     SetMode,
     SetModel,
@@ -40,6 +41,7 @@ impl Kind {
             Self::ListSessions => "session/list",
             Self::CloseSession => "session/close",
             Self::DeleteSession => "session/delete",
+            Self::Authenticate => "authenticate",
             Self::SetOption => "session/set_config_option",
             Self::SetMode => "session/set_mode",
             Self::SetModel => "session/set_model",
@@ -87,6 +89,7 @@ impl Protocol {
             AgentCall::ListSessions { .. } => Kind::ListSessions,
             AgentCall::CloseSession { .. } => Kind::CloseSession,
             AgentCall::DeleteSession { .. } => Kind::DeleteSession,
+            AgentCall::Authenticate { .. } => Kind::Authenticate,
             AgentCall::SetOption { .. } => Kind::SetOption,
             AgentCall::SetMode { .. } => Kind::SetMode,
             AgentCall::SetModel { .. } => Kind::SetModel,
@@ -166,7 +169,9 @@ impl Protocol {
                 Kind::NewSession | Kind::ForkSession => decode::session_created(result),
                 Kind::LoadSession | Kind::ResumeSession => decode::session_opened(result),
                 Kind::ListSessions => decode::sessions(result),
-                Kind::CloseSession | Kind::DeleteSession | Kind::SetMode | Kind::SetModel => Ok(Answer::Done),
+                Kind::CloseSession | Kind::DeleteSession | Kind::Authenticate | Kind::SetMode | Kind::SetModel => {
+                    Ok(Answer::Done)
+                }
                 Kind::SetOption => decode::option_set(result),
                 Kind::Prompt => decode::turn_ended(result),
             },

@@ -44,6 +44,7 @@ impl State {
                 sessions: HashMap::new(),
                 takes: PromptCapabilities::default(),
                 can: SessionCapabilities::default(),
+                sign_in: Vec::new(),
                 quirks: Quirks::NONE,
                 failed_chats: Vec::new(),
                 early: Vec::new(),
@@ -146,7 +147,11 @@ impl State {
         // An answer that nobody waits for any more: to a call of a turn that was ended by force, or a second one.
         let Some(purpose) = connection.calls.remove(&call) else { return };
         match (purpose, result) {
-            (PendingCall::Initialize, Ok(Answer::Initialized { protocol_version, agent_name, takes, can })) => {
+            (
+                PendingCall::Initialize,
+                Ok(Answer::Initialized { protocol_version, agent_name, takes, can, sign_in }),
+            ) => {
+                connection.sign_in = sign_in;
                 connection.takes = takes;
                 connection.can = can;
                 connection.quirks = agent_name.as_deref().map(quirks_of).unwrap_or_default();
@@ -163,6 +168,7 @@ impl State {
             }
             (PendingCall::Delete, result) => self.deleted(result.map(drop)),
             (PendingCall::Close, _) => {}
+            (PendingCall::Authenticate(chat), result) => self.authenticated(chat, result.map(drop)),
             (PendingCall::SetOption(chat, option, value), Ok(Answer::OptionSet(all))) => {
                 self.option_is_set(chat, &option, &value, all);
             }
@@ -294,7 +300,11 @@ impl State {
 
     /// The chats whose session is, or will be, on this connection.
     pub(super) fn chats_of(&self, conn: ConnId) -> Vec<ChatId> {
-        self.chats.iter().filter(|(_, chat)| chat.session.conn() == Some(conn)).map(|(id, _)| *id).collect()
+        let is_of = |chat: &Chat| {
+            let waits = chat.sign_in.as_ref().is_some_and(|sign_in| sign_in.conn == conn);
+            waits || chat.session.conn() == Some(conn)
+        };
+        self.chats.iter().filter(|(_, chat)| is_of(chat)).map(|(id, _)| *id).collect()
     }
 
     pub(super) fn touch_chats_of(&mut self, conn: ConnId) {

@@ -16,6 +16,7 @@ use super::permission::rule::Action;
 use super::permission::weigh::WeighJob;
 use super::prompt::{PromptCapabilities, Source};
 use super::requests::ReplyToken;
+use super::sign_in::SignInOffer;
 use super::status::Status;
 use super::tool_call::ToolCall;
 use super::transcript::{Change, EntryIndex};
@@ -270,6 +271,8 @@ pub enum Show {
     TakenBack(ChatId, PromptId, String),
     /// Files of an undone turn in which the user has changed the same: they decide. The turn, and absolute paths.
     UndoConflicts(ChatId, u64, Vec<PathBuf>),
+    /// The agent wants the user to sign in.
+    SignIn(ChatId, SignInOffer),
     /// The agent's commands in this chat.
     Commands(ChatId, Vec<AgentCommand>),
     /// What the session can be set to.

@@ -105,6 +105,10 @@ pub enum UserAction {
     TakeBack(ChatId, PromptId),
     /// What runs is to stop.
     Cancel(ChatId),
+    /// They sign in by this way of the agent's.
+    Authenticate(ChatId, String),
+    /// They have signed in in a terminal.
+    SignedIn(ChatId),
     /// An option of a session is set.
     SetOption {
         /// In which chat.

@@ -8,6 +8,7 @@ use super::effect::SessionInfo;
 use super::ids::{CallId, SessionId};
 use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
+use super::sign_in::SignInMethod;
 use super::tool_call::ToolCallPatch;
 use super::transcript::{PlanStep, Severity, Speaker};
 
@@ -326,6 +327,11 @@ pub enum AgentCall {
         /// The session.
         session: SessionId,
     },
+    /// `authenticate`.
+    Authenticate {
+        /// The id of the way.
+        method: String,
+    },
     /// `session/set_config_option`.
     SetOption {
         /// The session.
@@ -391,6 +397,8 @@ pub enum Answer {
         takes: PromptCapabilities,
         /// What it can do with sessions.
         can: SessionCapabilities,
+        /// How the user can sign in.
+        sign_in: Vec<SignInMethod>,
     },
     /// To `session/new` and `session/fork`.
     SessionCreated {

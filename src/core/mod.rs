@@ -33,6 +33,7 @@ mod prompting;
 mod proposing;
 mod reopen;
 mod sessions;
+pub mod sign_in;
 mod summary;
 mod terminals;
 #[cfg(test)]
@@ -91,6 +92,8 @@ impl State {
             UserAction::Prompt { chat, id, parts } => self.prompt(chat, id, parts),
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
+            UserAction::Authenticate(chat, method) => self.authenticate(chat, method),
+            UserAction::SignedIn(chat) => self.signed_in(chat),
             UserAction::SetOption { chat, option, value } => self.set_option(chat, &option, &value),
             UserAction::Respond { request, option } => self.respond(request, &option),
             UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),

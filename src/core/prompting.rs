@@ -7,7 +7,7 @@ use super::attribution::Doings;
 use super::config::duration_text;
 use super::effect::{Effect, GatherJob, Show, UserEvent};
 use super::event::TimerKey;
-use super::ids::{ChatId, PromptId, TurnId};
+use super::ids::{ChatId, ConnId, PromptId, SessionId, TurnId};
 use super::message::{AgentCall, AgentNotice, RpcError};
 use super::prompt::{Composed, Found, PromptBlock, PromptCapabilities, PromptPart, compose, looked_up, written};
 use super::rejections::Rejection;
@@ -129,17 +129,11 @@ impl State {
 
     /// Sends the prompt at the head of the queue; `found` is what its mentions stand for.
     fn begin_turn(&mut self, id: ChatId, found: Vec<Found>) {
-        let turn = self.next_turn();
         let Some(chat) = self.chats.get_mut(&id) else { return };
         let Session::Ready(conn, session) = chat.session.clone() else { return };
         let Some(prompt) = chat.queue.pop_front() else { return };
-        let record = TurnRecord::new(self.now, chat.usage.as_ref());
-        chat.turns += 1;
-        chat.doings = Doings::begin(self.now);
-        let (number, root) = (chat.turns, chat.cwd.clone());
-        chat.turn = Some(Turn { id: turn, cancelling: false, unfinished: BTreeSet::new(), record, grants: Vec::new() });
-        chat.transcript.begin_turn();
-        chat.follow.begin_turn();
+        self.open_turn(id, false);
+        let Some(chat) = self.chats.get_mut(&id) else { return };
         let text = written(&prompt.parts);
         let change = chat.transcript.add_prompt(&text);
         let agent = chat.agent.clone();
@@ -157,6 +151,36 @@ impl State {
             blocks.push(PromptBlock::Text(format!("\n\n{told}")));
             self.note(id, Severity::Info, note);
         }
+        self.send_turn(id, conn, session, blocks);
+    }
+
+    /// A turn begins; `is_again` if its prompt was refused before.
+    pub(super) fn open_turn(&mut self, id: ChatId, is_again: bool) {
+        let turn = self.next_turn();
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let record = TurnRecord::new(self.now, chat.usage.as_ref());
+        chat.turns += 1;
+        chat.doings = Doings::begin(self.now);
+        chat.turn = Some(Turn {
+            id: turn,
+            cancelling: false,
+            unfinished: BTreeSet::new(),
+            record,
+            grants: Vec::new(),
+            sent: Vec::new(),
+            is_again,
+        });
+        chat.transcript.begin_turn();
+        chat.follow.begin_turn();
+    }
+
+    /// The prompt of the turn that has begun goes to the agent.
+    pub(super) fn send_turn(&mut self, id: ChatId, conn: ConnId, session: SessionId, blocks: Vec<PromptBlock>) {
+        let Some(chat) = self.chats.get_mut(&id) else { return };
+        let (number, root) = (chat.turns, chat.cwd.clone());
+        let Some(turn) = chat.turn.as_mut() else { return };
+        turn.sent.clone_from(&blocks);
+        let turn = turn.id;
         // Before the agent hears of it.
         self.effects.push(Effect::BeginTurn(id, number, root));
         self.call(conn, PendingCall::Prompt(id, turn), AgentCall::Prompt { session, blocks });
@@ -200,7 +224,15 @@ impl State {
         if !self.is_current(id, turn) {
             return;
         }
+        let running = self.chats.get_mut(&id).and_then(|chat| chat.turn.as_mut());
+        let resend = running.and_then(|turn| (!turn.is_again).then(|| std::mem::take(&mut turn.sent)));
         self.end_turn(id, "error");
+        let conn = self.chats.get(&id).and_then(|chat| chat.session.conn());
+        if let Some(conn) = conn.filter(|_| error.code == Some(RpcError::AUTH_REQUIRED))
+            && self.wants_sign_in(id, conn, error, resend)
+        {
+            return;
+        }
         let text = format!("The agent could not go on: {error}.{}", sign_in_hint(error));
         self.note(id, Severity::Error, text.clone());
         self.emit(Show::UserEvent(UserEvent::Error(id, text)));

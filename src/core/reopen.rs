@@ -149,6 +149,7 @@ impl State {
         let session = known.session.clone();
         let key = known.key();
         chat.session = Session::Ready(conn, session.clone());
+        chat.sign_in = None;
         self.take_choices(id, chosen);
         self.effects.push(Effect::ClearTimer(TimerKey::NewSession(id)));
         if replay == Replay::Shown {
@@ -160,6 +161,7 @@ impl State {
         }
         self.keep(id, &session, key);
         self.session_is_ready(id, &session);
+        self.send_again(id);
         self.send_next_prompt(id);
     }
 
@@ -177,6 +179,9 @@ impl State {
         chat.replay = Replay::None;
         if let Some(connection) = self.connections.get_mut(&conn) {
             connection.sessions.retain(|_, of| *of != id);
+        }
+        if self.session_wants_sign_in(id, conn, error) {
+            return;
         }
         if error.code == Some(RpcError::AUTH_REQUIRED) {
             self.fail_session(id, &format!("could not open the session: {error}.{}", sign_in_hint(error)));

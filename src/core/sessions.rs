@@ -96,6 +96,7 @@ impl State {
             chat.session = Session::Ready(conn, session.clone());
             chat.can = can;
             (chat.mode, chat.model) = (None, None);
+            chat.sign_in = None;
             chat.transcript.begin_session();
             chat.tokens = 0;
             // Only a copy of a session has an origin left.
@@ -111,12 +112,13 @@ impl State {
             self.update(conn, session, update);
         }
         self.set_defaults(conn, id);
+        self.send_again(id);
         self.send_next_prompt(id);
     }
 
     pub(super) fn session_refused(&mut self, conn: ConnId, call: CallId, id: ChatId, error: &RpcError) {
         let wanted = self.chats.get(&id).is_some_and(|chat| chat.session == Session::Creating(conn, call));
-        if wanted {
+        if wanted && !self.session_wants_sign_in(id, conn, error) {
             let hint = sign_in_hint(error);
             self.fail_session(id, &format!("could not create a session: {error}.{hint}"));
         }
@@ -258,7 +260,7 @@ impl State {
     /// The chat's buffers are gone: so is its session, and with the last one the agent's process.
     pub(super) fn close_chat(&mut self, id: ChatId) {
         let Some(chat) = self.chats.get(&id) else { return };
-        let conn = chat.session.conn();
+        let conn = chat.session.conn().or(chat.sign_in.as_ref().map(|sign_in| sign_in.conn));
         if let Session::Ready(conn, session) = chat.session.clone() {
             if chat.turn.is_some() {
                 self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session: session.clone() }));

@@ -13,11 +13,12 @@ use super::listing::Listing;
 use super::message::{AgentCall, Choices, Reply, SessionCapabilities, Update, Usage};
 use super::permission::Permission;
 use super::permission::gate::Grant;
-use super::prompt::{PromptCapabilities, PromptPart};
+use super::prompt::{PromptBlock, PromptCapabilities, PromptPart};
 use super::quirks::Quirks;
 use super::rejections::Rejections;
 use super::reopen::{NewestPrompt, Origin, Replay, Unknown};
 use super::requests::OpenRequests;
+use super::sign_in::{SignIn, SignInMethod};
 use super::status::{ChatState, Status};
 use super::summary::TurnRecord;
 use super::terminals::Terminals;
@@ -86,6 +87,10 @@ pub(super) struct Chat {
     pub(super) asked_about: BTreeSet<String>,
     pub(super) title: Option<String>,
     pub(super) choices: Choices,
+    /// The agent wants the user to sign in.
+    pub(super) sign_in: Option<SignIn>,
+    /// What the agent refused until they have.
+    pub(super) resend: Option<Vec<PromptBlock>>,
     /// The newest compaction of the context.
     pub(super) compaction: Option<String>,
     pub(super) mode: Option<String>,
@@ -139,6 +144,10 @@ pub(super) struct Turn {
     pub(super) record: TurnRecord,
     /// What was answered about its calls.
     pub(super) grants: Vec<Grant>,
+    /// What the agent was sent.
+    pub(super) sent: Vec<PromptBlock>,
+    /// Whether it was sent before, and refused.
+    pub(super) is_again: bool,
 }
 
 /// One run of an agent's process.
@@ -152,6 +161,8 @@ pub(super) struct Connection {
     pub(super) takes: PromptCapabilities,
     /// What it can do with sessions; the same.
     pub(super) can: SessionCapabilities,
+    /// How the user can sign in with it.
+    pub(super) sign_in: Vec<SignInMethod>,
     /// What is known to be peculiar about the agent.
     pub(super) quirks: Quirks,
     /// Chats that failed because of it; they are told its last words once it has ended.
@@ -187,6 +198,7 @@ pub(super) enum PendingCall {
     Delete,
     /// Whatever is answered is no news.
     Close,
+    Authenticate(ChatId),
     /// An option and the value that it is to have.
     SetOption(ChatId, String, String),
     Prompt(ChatId, TurnId),
@@ -361,6 +373,8 @@ impl Chat {
             asked_about: BTreeSet::new(),
             title: None,
             choices: Choices::default(),
+            sign_in: None,
+            resend: None,
             compaction: None,
             mode: None,
             model: None,

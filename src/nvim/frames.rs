@@ -290,7 +290,9 @@ impl Frames {
                 self.call_changed(chat, id, status);
             }
             Show::UserEvent(_) => self.events.extend(wire::item(&show).map(WaitingEvent::Event)),
-            Show::TakenBack(..) | Show::Message(..) | Show::UndoConflicts(..) => self.urgent.extend(wire::item(&show)),
+            Show::TakenBack(..) | Show::Message(..) | Show::UndoConflicts(..) | Show::SignIn(..) => {
+                self.urgent.extend(wire::item(&show));
+            }
         }
     }
 

@@ -214,6 +214,8 @@ fn action(name: &str, arguments: &Value) -> Option<UserAction> {
         },
         "take_back" => UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?)),
         "cancel" => UserAction::Cancel(chat()?),
+        "authenticate" => UserAction::Authenticate(chat()?, string(arguments, "method")?),
+        "signed_in" => UserAction::SignedIn(chat()?),
         "set_option" => UserAction::SetOption {
             chat: chat()?,
             option: string(arguments, "option")?,

@@ -8,6 +8,7 @@ use crate::core::follow::{SeenPlace, SeenTerminal, Visit, Whereabouts};
 use crate::core::ids::{ChatId, PromptId};
 use crate::core::message::AgentCommand;
 use crate::core::permission::{Choice, PermissionView};
+use crate::core::sign_in::{Launch, SignInMethod};
 use crate::core::status::Status;
 use crate::core::tool_call::ToolCall;
 use crate::store::Answer;
@@ -281,6 +282,10 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             };
             vec!["notify".into(), level.into(), text(message.as_str())]
         }
+        Show::SignIn(chat, offer) => {
+            let methods = offer.methods.iter().map(|(method, launch)| sign_in_method(method, launch.as_ref()));
+            vec!["sign_in".into(), chat.0.into(), text(offer.agent.as_str()), Value::Array(methods.collect())]
+        }
         Show::UndoConflicts(chat, turn, paths) => {
             let paths = paths.iter().map(|path| text(path.display().to_string())).collect();
             vec!["undo_conflicts".into(), chat.0.into(), (*turn).into(), Value::Array(paths)]
@@ -295,6 +300,23 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             return None;
         }
     }))
+}
+
+fn sign_in_method(method: &SignInMethod, launch: Option<&Launch>) -> Value {
+    let launched = launch.map_or(Value::Nil, |launch| {
+        let env = launch.env.iter().map(|(name, value)| (text(name.as_str()), text(value.as_str())));
+        map([
+            ("command", Value::Array(launch.command.iter().map(|word| text(word.as_str())).collect())),
+            ("env", Value::Map(env.collect())),
+            ("cwd", text(launch.cwd.display().to_string())),
+        ])
+    });
+    map([
+        ("id", text(method.id.as_str())),
+        ("name", text(method.name.as_str())),
+        ("description", optional(method.description.as_deref())),
+        ("launch", launched),
+    ])
 }
 
 fn user_event(event: &UserEvent) -> (&'static str, Value) {

@@ -52,6 +52,7 @@ mod replay;
 mod scripted_agent;
 mod scrolling;
 mod sessions;
+mod sign_in;
 mod snapshots;
 mod soak;
 mod start;

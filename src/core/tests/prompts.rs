@@ -40,7 +40,13 @@ fn what_a_prompt_mentions_is_looked_up_before_it_is_sent() {
     let takes = PromptCapabilities { image: false, embedded_context: true };
     world.answer(
         "initialize",
-        Answer::Initialized { protocol_version: 1, agent_name: None, takes, can: SessionCapabilities::default() },
+        Answer::Initialized {
+            protocol_version: 1,
+            agent_name: None,
+            takes,
+            can: SessionCapabilities::default(),
+            sign_in: Vec::new(),
+        },
     );
     assert_eq!(gathers(&world).len(), 0);
     world.created("s");

@@ -26,7 +26,7 @@ impl World {
         let takes = PromptCapabilities::default();
         self.answer_on_newest(
             "initialize",
-            Ok(Answer::Initialized { protocol_version: 1, agent_name: None, takes, can }),
+            Ok(Answer::Initialized { protocol_version: 1, agent_name: None, takes, can, sign_in: Vec::new() }),
         );
     }
 

@@ -168,6 +168,7 @@ fn a_missing_file_is_an_error_except_for_the_agent_that_cannot_take_one() {
         world.answer(
             "initialize",
             Answer::Initialized {
+                sign_in: Vec::new(),
                 protocol_version: 1,
                 agent_name: Some(name.into()),
                 takes: PromptCapabilities::default(),

@@ -357,6 +357,7 @@ impl Outside {
     fn answer(&mut self, call: &AgentCall) -> Answer {
         match call {
             AgentCall::Initialize => Answer::Initialized {
+                sign_in: Vec::new(),
                 protocol_version: 1,
                 agent_name: None,
                 takes: PromptCapabilities { image: true, embedded_context: self.counter.is_multiple_of(2) },
@@ -386,6 +387,7 @@ impl Outside {
             AgentCall::ListSessions { .. } => Answer::Sessions { sessions: Vec::new(), next: Some("c".into()) },
             AgentCall::CloseSession { .. }
             | AgentCall::DeleteSession { .. }
+            | AgentCall::Authenticate { .. }
             | AgentCall::SetMode { .. }
             | AgentCall::SetModel { .. } => Answer::Done,
             AgentCall::Prompt { .. } => Answer::TurnEnded { stop_reason: "end_turn".into(), tokens: None },

@@ -118,6 +118,7 @@ fn a_wrong_protocol_version_is_reported() {
     world.answer(
         "initialize",
         Answer::Initialized {
+            sign_in: Vec::new(),
             protocol_version: 9,
             agent_name: None,
             takes: PromptCapabilities::default(),
@@ -176,8 +177,13 @@ fn a_late_error_of_the_old_process_does_not_fail_the_new_session() {
     world.happen(Event::Spawned(new_conn));
     let initialize = world.newest_call("initialize").expect("a call");
     let takes = PromptCapabilities::default();
-    let result =
-        Ok(Answer::Initialized { protocol_version: 1, agent_name: None, takes, can: SessionCapabilities::default() });
+    let result = Ok(Answer::Initialized {
+        sign_in: Vec::new(),
+        protocol_version: 1,
+        agent_name: None,
+        takes,
+        can: SessionCapabilities::default(),
+    });
     world.happen(Event::Agent(new_conn, AgentMessage::Response { call: initialize, result }));
     let result = Err(RpcError::new(-32603, "shutting down"));
     world.happen(Event::Agent(CONN, AgentMessage::Response { call: old, result }));

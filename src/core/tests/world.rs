@@ -129,6 +129,7 @@ impl World {
         self.answer(
             "initialize",
             Answer::Initialized {
+                sign_in: Vec::new(),
                 protocol_version: 1,
                 agent_name: None,
                 takes: PromptCapabilities::default(),
@@ -257,6 +258,7 @@ fn method_of(call: &AgentCall) -> &'static str {
         AgentCall::ListSessions { .. } => "session/list",
         AgentCall::CloseSession { .. } => "session/close",
         AgentCall::DeleteSession { .. } => "session/delete",
+        AgentCall::Authenticate { .. } => "authenticate",
         AgentCall::SetOption { .. } => "session/set_config_option",
         AgentCall::SetMode { .. } => "session/set_mode",
         AgentCall::SetModel { .. } => "session/set_model",
