@@ -36,7 +36,10 @@ local function in_terminal(chat, agent, launch)
     env = next(launch.env) and launch.env or nil,
     on_exit = vim.schedule_wrap(function(_, code)
       if code ~= 0 then
-        say("error", ("signing in did not work: %s ended with code %d; :AgentChat signin tries again"):format(agent, code))
+        say(
+          "error",
+          ("signing in did not work: %s ended with code %d; :AgentChat signin tries again"):format(agent, code)
+        )
         return
       end
       offers[chat] = nil

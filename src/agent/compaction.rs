@@ -84,13 +84,7 @@ impl Turn<'_> {
 
     /// The last items that make sense without those before them.
     fn recent(&self, count: usize) -> Vec<Value> {
-        let items = self.state.history.items();
-        let mut from = items.len().saturating_sub(count);
-        // An output without its call is refused by every server.
-        while from < items.len() && items[from]["type"] == "function_call_output" {
-            from += 1;
-        }
-        items[from..].to_vec()
+        self.state.history.recent(count)
     }
 
     async fn summary(&self, connected: &Connected) -> Result<String, String> {

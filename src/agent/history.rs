@@ -105,6 +105,16 @@ impl History {
             vec![json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]})];
     }
 
+    /// The last items, at most so many, that make sense without those before them: an output without its call is refused by
+    /// every server.
+    pub(super) fn recent(&self, count: usize) -> Vec<Value> {
+        let last = &self.items[self.items.len().saturating_sub(count)..];
+        let calls: Vec<&Value> =
+            last.iter().filter(|item| item["type"] == "function_call").map(|item| &item["call_id"]).collect();
+        let fits = |item: &&Value| item["type"] != "function_call_output" || calls.contains(&&item["call_id"]);
+        last.iter().filter(fits).cloned().collect()
+    }
+
     /// Cuts the outputs of old calls, those before the last `kept` items. Whether that made it shorter.
     pub(super) fn shorten(&mut self, kept: usize) -> bool {
         let end = self.items.len().saturating_sub(kept);
@@ -180,6 +190,20 @@ mod tests {
         assert_eq!(history.items()[1]["output"].as_str().unwrap().len(), 4000);
         history.compact("we did this");
         assert!(history.items().len() == 1 && text_of(&history.items()[0]).ends_with("we did this"));
+    }
+
+    #[test]
+    fn what_is_kept_of_the_end_has_no_output_without_its_call() {
+        let mut history = History::default();
+        history.answered(&response(&json!([call("a"), call("b")])));
+        history.output("a", "1");
+        history.output("b", "2");
+        let kinds = |count| {
+            history.recent(count).iter().map(|item| item["call_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(3), ["b", "b"]);
+        assert_eq!(kinds(2), Vec::<String>::new());
+        assert_eq!(kinds(9).len(), 4);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! Which endpoint answers, and with which model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 
@@ -12,6 +13,9 @@ use crate::responses::{Client, Error, Retry};
 const MODEL_VARIABLE: &str = "AGENTCHAT_MODEL";
 /// The variable that says how many tokens the model's context has, over the profile's.
 const CONTEXT_VARIABLE: &str = "AGENTCHAT_CONTEXT";
+
+/// How long the list of models may take: a prompt waits for it.
+const LISTING: Duration = Duration::from_secs(3);
 
 /// Why there is no model to ask.
 #[derive(Debug, thiserror::Error)]
@@ -57,10 +61,14 @@ impl Finder {
         let context =
             variable(CONTEXT_VARIABLE).and_then(|tokens| tokens.trim().parse().ok()).or(chosen.profile.context);
         // A server that does not list its models may still answer.
-        let models = client.models().await.unwrap_or_else(|error| {
-            tracing::debug!(%error, "the endpoint lists no models");
-            Vec::new()
-        });
+        let models = match tokio::time::timeout(LISTING, client.models()).await {
+            Ok(Ok(models)) => models,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the endpoint lists no models");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        };
         let found = Arc::new(Connected { client, model, context, models });
         *known = Some(Arc::clone(&found));
         Ok(found)

@@ -81,7 +81,7 @@ impl<'a> Turn<'a> {
             Err(error) => return self.fail(failure::of_model(&error)).await,
         };
         self.state.history.push(item::user(content));
-        let mut has_compacted = false;
+        let mut shortened = 0;
         for _ in 0..MOST_REQUESTS {
             let request = match self.request(&connected) {
                 Ok(request) => request,
@@ -89,9 +89,11 @@ impl<'a> Turn<'a> {
             };
             let response = match self.ask(&connected, &request).await? {
                 Asked::Answer(response) => *response,
-                Asked::Failed(error) if is_too_long(&error) && !has_compacted => {
-                    has_compacted = true;
-                    if !self.state.history.shorten(RECENT) {
+                // Old outputs first, then all of it.
+                Asked::Failed(error) if is_too_long(&error) && shortened < 2 => {
+                    shortened += 1;
+                    if shortened > 1 || !self.state.history.shorten(RECENT) {
+                        shortened = 2;
                         self.compact(&connected, 0).await?;
                     }
                     continue;
