@@ -247,6 +247,15 @@ M.schema = {
     doc = "Environment variables of commands in terminals; `false` removes one.",
   },
   {
+    key = "mcp_servers",
+    type = "table",
+    default = {},
+    check = function(servers)
+      return require("agentchat.config_mcp").check(servers)
+    end,
+    doc = "MCP servers that agents are told of.",
+  },
+  {
     key = "layout.width",
     type = "number",
     default = 0.4,
@@ -449,6 +458,7 @@ function M.for_helper()
   return {
     agents = agents,
     default_agent = config.default_agent,
+    mcp_servers = require("agentchat.config_mcp").for_helper(config.mcp_servers),
     timeouts = config.timeouts,
     checkpoints = config.checkpoints,
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),

@@ -310,6 +310,13 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
     // Anything but nothing and `null` is a yes.
     let can = |name| of_sessions.and_then(|all| all.get(name)).is_some_and(|is| !is.is_null() && *is != false);
     let load = value.pointer("/agentCapabilities/loadSession").and_then(Value::as_bool).unwrap_or_default();
+    let mcp = |name| {
+        value
+            .pointer("/agentCapabilities/mcpCapabilities")
+            .and_then(|all| all.get(name))
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    };
     let can = SessionCapabilities {
         load,
         resume: can("resume"),
@@ -317,6 +324,8 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
         list: can("list"),
         close: can("close"),
         delete: can("delete"),
+        mcp_http: mcp("http"),
+        mcp_sse: mcp("sse"),
     };
     Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes, can, sign_in: sign_in(&value) })
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::core::ids::{CallId, SessionId};
+use crate::core::mcp::{McpServer, McpTransport};
 use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError, TerminalExit};
 use crate::core::prompt::PromptBlock;
 use crate::core::requests::ReplyToken;
@@ -43,16 +44,24 @@ enum Outcome<R> {
 pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
     match call {
         AgentCall::Initialize => request(id, "initialize", initialize()),
-        AgentCall::NewSession { cwd } => request(id, "session/new", v1::NewSessionRequest::new(cwd.clone())),
-        AgentCall::LoadSession { session, cwd } => {
-            request(id, "session/load", v1::LoadSessionRequest::new(name(session), cwd.clone()))
+        AgentCall::NewSession { cwd, mcp } => {
+            request(id, "session/new", v1::NewSessionRequest::new(cwd.clone()).mcp_servers(servers(mcp)))
         }
-        AgentCall::ResumeSession { session, cwd } => {
-            request(id, "session/resume", v1::ResumeSessionRequest::new(name(session), cwd.clone()))
-        }
-        AgentCall::ForkSession { session, cwd } => {
-            request(id, "session/fork", v1::ForkSessionRequest::new(name(session), cwd.clone()))
-        }
+        AgentCall::LoadSession { session, cwd, mcp } => request(
+            id,
+            "session/load",
+            v1::LoadSessionRequest::new(name(session), cwd.clone()).mcp_servers(servers(mcp)),
+        ),
+        AgentCall::ResumeSession { session, cwd, mcp } => request(
+            id,
+            "session/resume",
+            v1::ResumeSessionRequest::new(name(session), cwd.clone()).mcp_servers(servers(mcp)),
+        ),
+        AgentCall::ForkSession { session, cwd, mcp } => request(
+            id,
+            "session/fork",
+            v1::ForkSessionRequest::new(name(session), cwd.clone()).mcp_servers(servers(mcp)),
+        ),
         AgentCall::ListSessions { cwd, cursor } => {
             let list = v1::ListSessionsRequest::new().cwd(cwd.clone()).cursor(cursor.clone());
             request(id, "session/list", list)
@@ -90,6 +99,30 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
 
 fn name(session: &SessionId) -> v1::SessionId {
     v1::SessionId::new(&*session.0)
+}
+
+fn servers(servers: &[McpServer]) -> Vec<v1::McpServer> {
+    servers.iter().map(server).collect()
+}
+
+fn server(server: &McpServer) -> v1::McpServer {
+    let headers = |headers: &[(String, String)]| {
+        headers.iter().map(|(name, value)| v1::HttpHeader::new(name.as_str(), value.as_str())).collect()
+    };
+    match &server.transport {
+        McpTransport::Stdio { command, env } => {
+            let program = command.first().map(String::as_str).unwrap_or_default();
+            let env = env.iter().map(|(name, value)| v1::EnvVariable::new(name.as_str(), value.as_str())).collect();
+            let args = command.iter().skip(1).cloned().collect();
+            v1::McpServer::Stdio(v1::McpServerStdio::new(server.name.as_str(), program).args(args).env(env))
+        }
+        McpTransport::Http { url, headers: with } => {
+            v1::McpServer::Http(v1::McpServerHttp::new(server.name.as_str(), url.as_str()).headers(headers(with)))
+        }
+        McpTransport::Sse { url, headers: with } => {
+            v1::McpServer::Sse(v1::McpServerSse::new(server.name.as_str(), url.as_str()).headers(headers(with)))
+        }
+    }
 }
 
 /// A block of a prompt.
@@ -223,7 +256,7 @@ mod tests {
         assert!(initialize.contains(r#""terminal":true"#), "{initialize}");
         assert!(initialize.contains(r#""_meta":{"terminal_output":true}"#), "{initialize}");
         assert_eq!(
-            text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into() })),
+            text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into(), mcp: Vec::new() })),
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"
         );
         assert_eq!(
@@ -235,7 +268,10 @@ mod tests {
         );
         let (session, cwd) = (SessionId::from("s"), std::path::PathBuf::from("/p"));
         assert_eq!(
-            text(call(CallId(4), &AgentCall::LoadSession { session: session.clone(), cwd: cwd.clone() })),
+            text(call(
+                CallId(4),
+                &AgentCall::LoadSession { session: session.clone(), cwd: cwd.clone(), mcp: Vec::new() }
+            )),
             "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"session/load\",\"params\":{\"mcpServers\":[],\"cwd\":\"/p\",\"sessionId\":\"s\"}}\n"
         );
         assert_eq!(

@@ -91,6 +91,7 @@ impl Agent {
         client: Client,
         state: State,
         options: Options,
+        has_mcp: bool,
     ) -> (SessionModeState, Vec<SessionConfigOption>) {
         // Sessions that have ended are only let go of here: one is never worth a wake-up.
         while self.tasks.try_join_next().is_some() {}
@@ -104,6 +105,7 @@ impl Agent {
             config,
             options: Arc::new(Mutex::new(options)),
             records: self.records.clone(),
+            has_mcp,
         };
         let (handle, task) = Session::new(setting, state);
         self.tasks.spawn(task);
@@ -113,9 +115,10 @@ impl Agent {
 
     fn new_session(&mut self, params: Value) -> Result<NewSessionResponse, Error> {
         let request: NewSessionRequest = decode(params)?;
+        let has_mcp = !request.mcp_servers.is_empty();
         let id = self.new_id();
         let client = self.client(id.clone(), request.cwd, request.additional_directories)?;
-        let (modes, options) = self.start(client, State::default(), Options::default());
+        let (modes, options) = self.start(client, State::default(), Options::default(), has_mcp);
         Ok(NewSessionResponse::new(id).modes(modes).config_options(options))
     }
 
@@ -128,30 +131,33 @@ impl Agent {
 
     async fn load_session(&mut self, params: Value) -> Result<LoadSessionResponse, Error> {
         let request: LoadSessionRequest = decode(params)?;
+        let has_mcp = !request.mcp_servers.is_empty();
         let (title, record) = self.kept(&request.session_id).await?;
         let client = self.client(request.session_id, request.cwd, request.additional_directories)?;
         replay(&client, &record).await.map_err(|_| Error::internal_error())?;
         let options = options_of(&record);
-        let (modes, options) = self.start(client, State::of_record(record, title), options);
+        let (modes, options) = self.start(client, State::of_record(record, title), options, has_mcp);
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
     async fn resume_session(&mut self, params: Value) -> Result<ResumeSessionResponse, Error> {
         let request: ResumeSessionRequest = decode(params)?;
+        let has_mcp = !request.mcp_servers.is_empty();
         let (title, record) = self.kept(&request.session_id).await?;
         let client = self.client(request.session_id, request.cwd, request.additional_directories)?;
         let options = options_of(&record);
-        let (modes, options) = self.start(client, State::of_record(record, title), options);
+        let (modes, options) = self.start(client, State::of_record(record, title), options, has_mcp);
         Ok(ResumeSessionResponse::new().modes(modes).config_options(options))
     }
 
     async fn fork_session(&mut self, params: Value) -> Result<ForkSessionResponse, Error> {
         let request: ForkSessionRequest = decode(params)?;
+        let has_mcp = !request.mcp_servers.is_empty();
         let (_, record) = self.kept(&request.session_id).await?;
         let id = self.new_id();
         let client = self.client(id.clone(), request.cwd, request.additional_directories)?;
         let options = options_of(&record);
-        let (modes, options) = self.start(client, State::of_record(record, None), options);
+        let (modes, options) = self.start(client, State::of_record(record, None), options, has_mcp);
         Ok(ForkSessionResponse::new(id).modes(modes).config_options(options))
     }
 

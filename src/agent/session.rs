@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_client_protocol_schema::MaybeUndefined;
 use agent_client_protocol_schema::v1::{
     AvailableCommandsUpdate, ConfigOptionUpdate, ContentBlock, ContentChunk, EmbeddedResourceResource, MessageId,
-    PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason, ToolCallId,
+    Notice, NoticeSeverity, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason, ToolCallId,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -40,6 +40,8 @@ pub(super) struct Setting {
     /// Changed by the client while a turn runs.
     pub(super) options: Arc<Mutex<Options>>,
     pub(super) records: Records,
+    /// Whether the client has named MCP servers.
+    pub(super) has_mcp: bool,
 }
 
 /// What the session remembers from one prompt to the next.
@@ -122,6 +124,11 @@ async fn play(setting: Setting, mut state: State, mut prompts: mpsc::Receiver<Pr
 async fn begin(setting: &Setting) -> Step {
     let commands = AvailableCommandsUpdate::new(commands::all());
     setting.client.update(SessionUpdate::AvailableCommandsUpdate(commands)).await?;
+    let takes_notices = setting.client.capabilities.session.as_ref().is_some_and(|has| has.notices.is_some());
+    if setting.has_mcp && takes_notices {
+        let notice = Notice::new(NoticeSeverity::Info, "This agent does not use MCP servers yet");
+        setting.client.update(SessionUpdate::Notice(notice)).await?;
+    }
     if let Ok(connected) = setting.finder.find().await {
         let options = setting.options.lock().config(&connected.possible());
         setting.client.update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options))).await?;

@@ -177,7 +177,7 @@ async fn greet(talk: &mut Talk, cwd: &Path, checked: &mut Checked) -> Result<(),
             "it speaks version {spoken} of the protocol, and we speak version 1"
         )));
     }
-    match talk.ask(CallId(2), &AgentCall::NewSession { cwd: cwd.to_owned() }, ANSWER_PATIENCE).await? {
+    match talk.ask(CallId(2), &AgentCall::NewSession { cwd: cwd.to_owned(), mcp: Vec::new() }, ANSWER_PATIENCE).await? {
         Ok(session) => {
             checked.starts_session = Some(true);
             let can_delete = result["agentCapabilities"]["sessionCapabilities"]["delete"].is_object();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::mcp::McpServer;
 use super::permission::judge::Rules;
 
 /// How one agent is started.
@@ -25,6 +26,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentSpec>,
     /// The agent of a chat that names none.
     pub default_agent: String,
+    /// MCP servers, by name.
+    pub mcp_servers: Vec<McpServer>,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Milliseconds between two looks at where an agent is.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::choices::SessionOption;
 use super::effect::SessionInfo;
 use super::ids::{CallId, SessionId};
+use super::mcp::McpServer;
 use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
 use super::sign_in::SignInMethod;
@@ -288,6 +289,8 @@ pub enum AgentCall {
     NewSession {
         /// Absolute working directory.
         cwd: PathBuf,
+        /// MCP servers that it can use.
+        mcp: Vec<McpServer>,
     },
     /// `session/load`: its history comes before the answer.
     LoadSession {
@@ -295,6 +298,8 @@ pub enum AgentCall {
         session: SessionId,
         /// Absolute working directory.
         cwd: PathBuf,
+        /// MCP servers that it can use.
+        mcp: Vec<McpServer>,
     },
     /// `session/resume`: the same without its history.
     ResumeSession {
@@ -302,6 +307,8 @@ pub enum AgentCall {
         session: SessionId,
         /// Absolute working directory.
         cwd: PathBuf,
+        /// MCP servers that it can use.
+        mcp: Vec<McpServer>,
     },
     /// `session/fork`.
     ForkSession {
@@ -309,6 +316,8 @@ pub enum AgentCall {
         session: SessionId,
         /// Absolute working directory.
         cwd: PathBuf,
+        /// MCP servers that it can use.
+        mcp: Vec<McpServer>,
     },
     /// `session/list`.
     ListSessions {
@@ -382,6 +391,10 @@ pub struct SessionCapabilities {
     pub close: bool,
     /// `session/delete`.
     pub delete: bool,
+    /// MCP servers over HTTP.
+    pub mcp_http: bool,
+    /// MCP servers over server-sent events.
+    pub mcp_sse: bool,
 }
 
 /// What a request of ours was answered with.

@@ -13,6 +13,7 @@ pub mod effect;
 pub mod event;
 pub mod follow;
 pub mod ids;
+pub mod mcp;
 pub mod message;
 pub mod permission;
 pub mod prompt;

@@ -95,6 +95,7 @@ impl State {
 
     /// Opens the known session of a chat in the best way that its agent can; `false` if a new one is to begin.
     pub(super) fn reopen(&mut self, id: ChatId, conn: ConnId) -> bool {
+        let mcp = self.mcp_servers(conn);
         let Some((chat, connection)) = self.chats.get_mut(&id).zip(self.connections.get_mut(&conn)) else {
             return true;
         };
@@ -129,10 +130,12 @@ impl State {
                 if replay == Replay::Shown {
                     chat.transcript.begin_session();
                 }
-                (PendingCall::OpenSession(id, "session/load"), AgentCall::LoadSession { session, cwd })
+                (PendingCall::OpenSession(id, "session/load"), AgentCall::LoadSession { session, cwd, mcp })
             }
-            Way::Resume => (PendingCall::OpenSession(id, "session/resume"), AgentCall::ResumeSession { session, cwd }),
-            Way::Fork => (PendingCall::NewSession(id), AgentCall::ForkSession { session, cwd }),
+            Way::Resume => {
+                (PendingCall::OpenSession(id, "session/resume"), AgentCall::ResumeSession { session, cwd, mcp })
+            }
+            Way::Fork => (PendingCall::NewSession(id), AgentCall::ForkSession { session, cwd, mcp }),
         };
         self.emit(Show::Commands(id, Vec::new()));
         self.await_session(id, conn, purpose, call);

@@ -57,7 +57,8 @@ impl State {
             return;
         }
         let Some(cwd) = self.chats.get(&id).map(|chat| chat.cwd.clone()) else { return };
-        self.await_session(id, conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd });
+        let mcp = self.mcp_servers(conn);
+        self.await_session(id, conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd, mcp });
     }
 
     /// Asks for a session in one way or another.
@@ -111,6 +112,7 @@ impl State {
         for (session, update) in early {
             self.update(conn, session, update);
         }
+        self.tell_dropped_mcp_servers(id, conn);
         self.set_defaults(conn, id);
         self.send_again(id);
         self.send_next_prompt(id);

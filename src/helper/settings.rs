@@ -9,6 +9,7 @@ use crate::acp::lines::DEFAULT_MAX_LINE;
 use crate::agents;
 use crate::checkpoint::index::Limits;
 use crate::core::config::{AgentSpec, Config, Timeouts};
+use crate::core::mcp::{McpServer, McpTransport};
 use crate::core::permission::judge::Rules;
 use crate::core::permission::rule::{Action, Rule, Written};
 use crate::files::paths;
@@ -25,6 +26,7 @@ const DEFAULT_BUSY_PATIENCE: u64 = 9_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Settings {
     agents: BTreeMap<String, AgentSpec>,
+    mcp_servers: Vec<McpServer>,
     default_agent: Option<String>,
     timeouts: Timeouts,
     follow_interval: u64,
@@ -49,6 +51,7 @@ impl Default for Settings {
         Self {
             agents: BTreeMap::new(),
             default_agent: None,
+            mcp_servers: Vec::new(),
             timeouts: Timeouts::default(),
             follow_interval: DEFAULT_FOLLOW_INTERVAL,
             tell_rejections: true,
@@ -71,6 +74,7 @@ impl Settings {
         Self {
             agents: named(config, "agents").into_iter().map(|(name, spec)| (name, agent(spec))).collect(),
             default_agent: string(config, "default_agent"),
+            mcp_servers: mcp_servers(config),
             timeouts: Timeouts {
                 initialize: integer(times, "initialize").unwrap_or(defaults.timeouts.initialize),
                 session_new: integer(times, "session_new").unwrap_or(defaults.timeouts.session_new),
@@ -112,8 +116,29 @@ impl Settings {
         let names = agents.keys().cloned().collect();
         let Self { timeouts, follow_interval, tell_rejections, .. } = *self;
         let rules = self.rules.clone();
-        (Config { agents, default_agent, timeouts, follow_interval, tell_rejections, rules }, names)
+        let mcp_servers = self.mcp_servers.clone();
+        (Config { agents, default_agent, mcp_servers, timeouts, follow_interval, tell_rejections, rules }, names)
     }
+}
+
+/// The MCP servers, as `lua/agentchat/config_mcp.lua` has checked them.
+fn mcp_servers(config: &Value) -> Vec<McpServer> {
+    let pairs = |value: &Value, key: &str| -> Vec<(String, String)> {
+        named(value, key).into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect()
+    };
+    let server = |value: &Value| {
+        let url = string(value, "url").unwrap_or_default();
+        let transport = match string(value, "type")?.as_str() {
+            "stdio" => McpTransport::Stdio {
+                command: array(value, "command").iter().filter_map(text).collect(),
+                env: pairs(value, "env"),
+            },
+            "sse" => McpTransport::Sse { url, headers: pairs(value, "headers") },
+            _ => McpTransport::Http { url, headers: pairs(value, "headers") },
+        };
+        Some(McpServer { name: string(value, "name")?, transport })
+    };
+    array(config, "mcp_servers").iter().filter_map(server).collect()
 }
 
 fn is_on_path(program: &str) -> bool {

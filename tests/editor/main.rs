@@ -36,6 +36,7 @@ mod helper_life;
 mod interrupt;
 mod load;
 mod markdown;
+mod mcp_servers;
 mod messages;
 mod mirror;
 mod moments;

@@ -90,6 +90,7 @@ impl Client {
         let agents = BTreeMap::from([("recorded".to_owned(), spec)]);
         let config = Config {
             agents,
+            mcp_servers: Vec::new(),
             default_agent: "recorded".into(),
             timeouts: Timeouts::default(),
             follow_interval: 250,

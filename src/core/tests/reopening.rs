@@ -10,8 +10,16 @@ use crate::core::text::GrowingText;
 use crate::core::tool_call::ToolStatus;
 use crate::core::transcript::{Entry, Speaker};
 
-const NOTHING: SessionCapabilities =
-    SessionCapabilities { load: false, resume: false, fork: false, list: false, close: false, delete: false };
+const NOTHING: SessionCapabilities = SessionCapabilities {
+    load: false,
+    resume: false,
+    fork: false,
+    list: false,
+    close: false,
+    delete: false,
+    mcp_http: false,
+    mcp_sse: false,
+};
 
 impl World {
     fn open_known(&mut self, can: SessionCapabilities, is_fork: bool) {

@@ -368,6 +368,7 @@ impl Outside {
                     list: true,
                     close: self.counter.is_multiple_of(2),
                     delete: true,
+                    ..SessionCapabilities::default()
                 },
             },
             AgentCall::NewSession { .. } => {

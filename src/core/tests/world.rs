@@ -55,6 +55,7 @@ impl World {
         let config = Config {
             agents: BTreeMap::from([("one".to_owned(), spec.clone()), ("two".to_owned(), spec)]),
             default_agent: "one".into(),
+            mcp_servers: Vec::new(),
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
             follow_interval: 250,
             tell_rejections: true,
