@@ -48,6 +48,11 @@ impl Stamp {
     }
 }
 
+/// When a file changed last; `None` where there is none.
+pub fn changed_at(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok().and_then(|metadata| Stamp::of(&metadata).time())
+}
+
 /// The bytes of a file, unless it is not what `stamp` tells of any more.
 pub fn read(path: &Path, stamp: Stamp) -> Option<Vec<u8>> {
     let bytes = fs::read(path).ok()?;

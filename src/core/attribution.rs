@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use super::ids::Millis;
 use super::tool_call::ToolCall;
@@ -25,6 +26,8 @@ pub struct DiskChange {
     pub path: PathBuf,
     /// When it changed.
     pub at: Millis,
+    /// The same as the file itself has it, to tell this change from a later one; `None` if there is no such file.
+    pub stamp: Option<SystemTime>,
     /// When git moved `HEAD` last, other than by a commit.
     pub head_moved: Option<Millis>,
     /// When git wrote its index last.
@@ -136,7 +139,7 @@ mod tests {
     }
 
     fn change(path: &str, at: u64) -> DiskChange {
-        DiskChange { path: path.into(), at: Millis(at), head_moved: None, index_written: None }
+        DiskChange { path: path.into(), at: Millis(at), stamp: None, head_moved: None, index_written: None }
     }
 
     #[test]

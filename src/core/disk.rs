@@ -62,7 +62,13 @@ impl State {
                 Session::Ready(conn, session) => Some((*conn, session.clone())),
                 _ => None,
             };
-            self.effects.push(Effect::TakeIn(DiskJob { chat, session, path: change.path, author }));
+            self.effects.push(Effect::TakeIn(DiskJob {
+                chat,
+                session,
+                path: change.path,
+                author,
+                stamp: change.stamp,
+            }));
         }
     }
 

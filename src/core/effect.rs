@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::attribution::Author;
 use super::choices::SessionOption;
@@ -210,6 +211,8 @@ pub struct DiskJob {
     pub path: PathBuf,
     /// Who changed it.
     pub author: Author,
+    /// When it changed, as the file itself has it; `None` if that does not matter.
+    pub stamp: Option<SystemTime>,
 }
 
 /// An undo.

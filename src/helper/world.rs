@@ -166,9 +166,10 @@ impl Clock {
                 moves = folder.as_deref().map(git::moves).unwrap_or_default();
                 known = folder;
             }
-            let changed = changed_at(&path);
+            let stamp = index::changed_at(&path);
             DiskChange {
-                at: changed.map_or(self.now, |changed| self.at(changed)),
+                at: stamp.or_else(|| gone_at(&path)).map_or(self.now, |changed| self.at(changed)),
+                stamp,
                 path,
                 head_moved: moves.head.map(|at| self.at(at)),
                 index_written: moves.index.map(|at| self.at(at)),
@@ -211,12 +212,9 @@ fn sift(watch: &Watch, checkpoints: &Checkpoints, batch: Batch) -> Vec<(Option<P
     found.chain([(None, named)]).collect()
 }
 
-/// When a file changed last; of one that is gone, when its folder did.
-fn changed_at(path: &Path) -> Option<SystemTime> {
-    match std::fs::metadata(path) {
-        Ok(metadata) => index::Stamp::of(&metadata).time(),
-        Err(_) => std::fs::metadata(path.parent()?).ok()?.modified().ok(),
-    }
+/// When a file that is gone may have gone: when its folder changed last.
+fn gone_at(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path.parent()?).ok()?.modified().ok()
 }
 
 /// Does something that waits for the disk on a thread of its own. What it brings, it sends.

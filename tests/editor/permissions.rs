@@ -419,7 +419,12 @@ fn a_script_answers_in_the_event_itself() {
     editor.prompt("go");
     editor.wait_transcript("went on");
     agent.wait_answer(ASK, 2);
-    assert!(agent.answers(ASK).iter().all(|answer| answer["result"] == selected("reject_once")));
+    let answers = agent.answers(ASK);
+    assert!(
+        answers.iter().all(|answer| answer["result"] == selected("reject_once")),
+        "{answers:?} {}",
+        editor.messages()
+    );
     wait_no_float(&editor);
     assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
 }

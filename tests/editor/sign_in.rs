@@ -96,12 +96,16 @@ fn a_prompt_that_was_refused_is_sent_again_once() {
     assert_eq!((texts(1), texts(2)), (json!("hello"), json!("hello")));
     assert_eq!(editor.transcript_text().matches("hello").count(), 1, "{}", editor.transcript_text());
     // One that is refused again is not sent a third time.
+    let wanted = |count: usize| {
+        editor.wait_until("what the agent wants again", |e| {
+            e.transcript_text().matches("wants you to sign in (").count() == count
+        });
+    };
     editor.prompt("again");
-    agent.wait_received("session/prompt", 3);
-    editor.wait_state("idle");
+    wanted(2);
     editor.command("AgentChat signin");
     agent.wait_received("session/prompt", 4);
-    editor.wait_state("idle");
+    wanted(3);
     editor.command("AgentChat signin");
     agent.wait_received("authenticate", 3);
     editor.wait_transcript("You are signed in.");

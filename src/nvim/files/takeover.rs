@@ -14,7 +14,7 @@ use super::write::{Edited, Offer};
 use super::{Behind, FileJob, Files, PATIENCE, Trouble, blocking, is_true};
 use crate::changes::merge::{Conflicts, merge};
 use crate::checkpoint::history::Was;
-use crate::checkpoint::look;
+use crate::checkpoint::{index, look};
 use crate::core::attribution::Author;
 use crate::core::effect::DiskJob;
 use crate::core::event::Adopted;
@@ -130,6 +130,10 @@ impl Files {
             tokio::time::sleep(EMPTY).await;
         }
         let (now, seen) = self.look_at_news(path).await?;
+        if author == Author::Unknown && job.stamp.is_some() && index::changed_at(path) != job.stamp {
+            // A later change, which may be the agent's, is told of by itself.
+            return None;
+        }
         let (now, seen, base, has_changed) = blocking(move || {
             if author == Author::Unknown {
                 return Some((now, seen, None, None));
@@ -217,7 +221,7 @@ impl Files {
             return Ok(false);
         }
         let session = Some(job.session.clone());
-        let job = DiskJob { chat: job.chat, session, path: path.to_owned(), author: Author::Agent };
+        let job = DiskJob { chat: job.chat, session, path: path.to_owned(), author: Author::Agent, stamp: None };
         let mut whose = Whose::Somebodys;
         let news = self.note_news(&job, path, &mut whose).await.filter(|_| whose == Whose::Agents);
         let Some(news) = news else { return Ok(false) };
@@ -286,8 +290,13 @@ impl Files {
             if is_agents {
                 let (before, after) = (loaded.form.to_lines(&current), loaded.form.to_lines(&new));
                 let is_new = news.base == Some(Was::Missing);
+                let pending = self.pending(path, deadline).await?;
+                // What followed the disk before it was known whose doing that is has the agent's text already.
+                let base = news.base.as_ref().and_then(as_text).map(|base| loaded.form.to_lines(base));
+                let is_there = before == after && !loaded.modified && pending.hunks().is_empty();
+                let before = base.filter(|_| is_there).unwrap_or(before);
                 let written = Written { now: &before, before: &before, after: &after, is_new, is_on_disk: false };
-                let handover = self.hunks_after(path, job.chat, &written, deadline).await?;
+                let handover = pending.written(&written).handover(job.chat);
                 options.push(("changes", handover.option(path)));
                 hunks = Some(handover);
             }
