@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ use crate::core::ids::ChatId;
 
 /// The number is that of the format: a helper of another format begins anew.
 const LINES: &str = "turns-1.jsonl";
+
+/// How long the helper's end waits for the folder to be removed.
+const REMOVAL: Duration = Duration::from_secs(1);
 
 /// Which change: the chat, its turn, the file.
 pub(super) type Key = (ChatId, u64, PathBuf);
@@ -42,6 +46,8 @@ enum Note {
     Changed(Key, Change),
     /// These are nothing to be undone any more.
     Gone(Vec<Key>),
+    /// Neovim goes away, and nothing can be undone any more; answered when the folder is gone.
+    Over(mpsc::Sender<()>),
     /// Everything up to now is written once this is answered.
     #[cfg(test)]
     Flush(mpsc::Sender<()>),
@@ -52,6 +58,8 @@ enum Note {
 pub(super) struct Journal {
     notes: mpsc::Sender<Note>,
     folder: PathBuf,
+    /// What is still to be written is not wanted any more.
+    is_over: Arc<AtomicBool>,
 }
 
 /// A line.
@@ -99,12 +107,16 @@ impl Journal {
         let mut writer = Writer::new(&folder, limit, &known)?;
         let changes = known.iter().map(|(key, written)| (key.clone(), change(&folder, written))).collect();
         let (notes, inbox) = mpsc::channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let is_over_there = Arc::clone(&is_over);
         std::thread::Builder::new().name("journal".into()).spawn(move || {
             for note in inbox {
-                writer.write(note);
+                if matches!(note, Note::Over(_)) || !is_over_there.load(Ordering::Relaxed) {
+                    writer.write(note);
+                }
             }
         })?;
-        Ok((Self { notes, folder }, changes))
+        Ok((Self { notes, folder, is_over }, changes))
     }
 
     pub(super) fn changed(&self, key: Key, change: Change) {
@@ -124,10 +136,14 @@ impl Journal {
         self.folder.file_name().and_then(|name| neovim_of(name.to_str()?)).is_some_and(is_alive)
     }
 
-    /// Neovim goes away, and nothing can be undone any more.
-    pub(super) fn remove(&self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
-            tracing::debug!(%error, "the journal could not be removed");
+    /// Neovim goes away, and nothing can be undone any more. The thread removes the folder: whoever else did could meet a file
+    /// that it makes.
+    pub(super) fn remove(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let (done, answer) = mpsc::channel();
+        let _ = self.notes.send(Note::Over(done));
+        if answer.recv_timeout(REMOVAL).is_err() {
+            tracing::debug!("the journal is not removed yet");
         }
     }
 
@@ -179,6 +195,14 @@ impl Writer {
         let written = match note {
             Note::Changed(key, change) => self.changed(key, &change),
             Note::Gone(keys) => keys.into_iter().try_for_each(|key| self.gone(&key)),
+            Note::Over(done) => {
+                if let Err(error) = fs::remove_dir_all(&self.folder) {
+                    tracing::debug!(%error, "the journal could not be removed");
+                }
+                // Whoever asked may not have waited.
+                let _ = done.send(());
+                Ok(())
+            }
             #[cfg(test)]
             Note::Flush(done) => {
                 let _ = done.send(());

@@ -215,6 +215,23 @@ fn the_next_helper_of_the_same_neovim_knows_what_was_done() -> std::io::Result<(
 }
 
 #[test]
+fn the_journal_goes_whole_while_it_is_being_written() -> std::io::Result<()> {
+    for _ in 0..20 {
+        let mut project = Project::new(Limits::default())?;
+        project.begin();
+        for number in 0..50 {
+            project.write(&number.to_string(), "text")?;
+            project.left(&number.to_string());
+        }
+        project.checkpoints.leave(true);
+        let left = fs::read_dir(project.state.path().join("checkpoints"))?.flatten();
+        let left: Vec<_> = left.filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.is_dir())).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn what_has_no_room_in_the_journal_is_said_to_have_none() -> std::io::Result<()> {
     let mut project = Project::new(Limits { bytes: 12, ..Limits::default() })?;
     project.write("a", "one")?;
