@@ -19,9 +19,10 @@ use crate::core::message::{
     AgentCommand, AgentMessage, AgentRequest, Answer, Compaction, CompactionStatus, RpcError, SessionCapabilities,
     TerminalVerb, TerminalWanted, Update, Usage,
 };
+use crate::core::plan::{Plan, PlanStatus, PlanStep};
 use crate::core::prompt::PromptCapabilities;
 use crate::core::sign_in::{SignInKind, SignInMethod};
-use crate::core::transcript::{PlanStatus, PlanStep, Severity, Speaker};
+use crate::core::transcript::{Severity, Speaker};
 
 /// Longest error text of an agent that is kept, in bytes: some put a whole web page into it.
 const MAX_ERROR: usize = 4_000;
@@ -136,7 +137,9 @@ pub fn any_update(value: &Value) -> Update {
     let known = match name.as_str() {
         "tool_call" => patch(value).map(|patch| Update::Tool { patch, is_new: true }),
         "tool_call_update" => patch(value).map(|patch| Update::Tool { patch, is_new: false }),
-        "plan" => array(value, "entries").map(|entries| Update::Plan(entries.iter().map(plan_step).collect())),
+        "plan" => plan_steps(value).map(|plan| Update::Plan(None, plan)),
+        "plan_update" => value.get("plan").and_then(plan_update),
+        "plan_removed" => text(value, "planId").map(Update::PlanRemoved),
         // The documentation's example says `modeId`, the schema `currentModeId`.
         "current_mode_update" => text(value, "currentModeId").or_else(|| text(value, "modeId")).map(Update::Mode),
         "config_option_update" => array(value, "configOptions").map(|list| Update::Choices(choices::config(list))),
@@ -191,6 +194,20 @@ fn compaction(value: &Value) -> Option<Update> {
 fn chunk(name: &str, value: &Value) -> Option<Update> {
     let content = value.get("content")?;
     Some(Update::Chunk { speaker: speaker(name)?, message_id: text(value, "messageId"), text: block(content) })
+}
+
+fn plan_steps(value: &Value) -> Option<Plan> {
+    array(value, "entries").map(|entries| Plan::Steps(entries.iter().map(plan_step).collect()))
+}
+
+/// A plan that has an id; one of a type that is not known is shown as it came.
+fn plan_update(value: &Value) -> Option<Update> {
+    let plan = match value.get("type").and_then(Value::as_str) {
+        Some("items") => plan_steps(value)?,
+        Some("markdown") => Plan::Document { text: text(value, "content")?, path: text(value, "path") },
+        _ => return None,
+    };
+    Some(Update::Plan(Some(text(value, "planId")?), plan))
 }
 
 fn plan_step(entry: &Value) -> PlanStep {

@@ -162,6 +162,7 @@ fn initialize() -> v1::InitializeRequest {
             v1::ClientCapabilities::new()
                 .fs(files)
                 .terminal(true)
+                .plan(v1::PlanCapabilities::new())
                 .session(sessions)
                 .auth(v1::AuthCapabilities::new().terminal(true))
                 .meta(terminal_output()),

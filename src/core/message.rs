@@ -7,11 +7,12 @@ use super::choices::SessionOption;
 use super::effect::SessionInfo;
 use super::ids::{CallId, SessionId};
 use super::mcp::McpServer;
+use super::plan::Plan;
 use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
 use super::sign_in::SignInMethod;
 use super::tool_call::ToolCallPatch;
-use super::transcript::{PlanStep, Severity, Speaker};
+use super::transcript::{Severity, Speaker};
 
 /// One message from an agent.
 #[derive(Debug)]
@@ -65,8 +66,10 @@ pub enum Update {
         /// Whether it is announced (`tool_call`), or a change of one (`tool_call_update`).
         is_new: bool,
     },
-    /// The whole plan.
-    Plan(Vec<PlanStep>),
+    /// A whole plan, with its id if the agent names its plans.
+    Plan(Option<String>, Plan),
+    /// The plan of that id is taken back.
+    PlanRemoved(String),
     /// The session's title, `None` clears it.
     Title(Option<String>),
     /// The current mode's id.

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod mcp;
 pub mod message;
 pub mod permission;
+pub mod plan;
 pub mod prompt;
 pub mod quirks;
 pub mod rejections;

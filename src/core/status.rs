@@ -2,8 +2,8 @@
 
 use super::ids::SessionId;
 use super::message::Usage;
+use super::plan::PlanProgress;
 use super::prompt::PromptCapabilities;
-use super::transcript::PlanProgress;
 
 /// What a chat is doing. The words are those of `status().state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::plan::{Plan, PlanProgress};
 use super::text::GrowingText;
 use super::tool_call::ToolCall;
 
@@ -20,7 +21,7 @@ pub enum Entry {
     /// A tool call, updated in place.
     Tool(Box<ToolCall>),
     /// The agent's plan, replaced whole.
-    Plan(Vec<PlanStep>),
+    Plan(Plan),
     /// A line of ours.
     Notice(Severity, String),
 }
@@ -33,37 +34,6 @@ impl Entry {
             Self::Tool(_) | Self::Plan(_) | Self::Notice(..) => None,
         }
     }
-}
-
-/// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanStep {
-    /// What is to be done.
-    pub content: String,
-    /// How far it is.
-    pub status: PlanStatus,
-}
-
-/// How far a plan's step is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanStatus {
-    /// Not begun.
-    Pending,
-    /// Being worked on.
-    InProgress,
-    /// Done.
-    Completed,
-}
-
-/// How far a plan is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanProgress {
-    /// Steps that are done.
-    pub done: usize,
-    /// All steps.
-    pub total: usize,
-    /// The step that is being worked on, else the first that is not begun; `None` when all are done.
-    pub step: Option<String>,
 }
 
 /// How loud a notice is.
@@ -90,6 +60,15 @@ pub enum Change {
     Grew(EntryIndex),
     /// An entry that is not a message was replaced.
     Replaced(EntryIndex),
+}
+
+impl Change {
+    /// The entry that it happened to.
+    pub const fn index(self) -> EntryIndex {
+        match self {
+            Self::Added(index) | Self::Grew(index) | Self::Replaced(index) => index,
+        }
+    }
 }
 
 /// The three kinds of streamed text.
@@ -126,7 +105,9 @@ pub struct Transcript {
     last_is_whole: bool,
     /// Tool calls of the session by the agent's id.
     tools: HashMap<String, EntryIndex>,
-    /// The plan entry of the running turn.
+    /// Where the plans are, by the agent's id for those that have one.
+    plans: HashMap<Option<String>, EntryIndex>,
+    /// The plan of the running turn that changed last.
     plan: Option<EntryIndex>,
     /// Where the running turn begins.
     turn_start: EntryIndex,
@@ -237,24 +218,35 @@ impl Transcript {
         }
     }
 
-    /// Replaces the plan of the running turn, or adds it.
-    pub fn put_plan(&mut self, steps: Vec<PlanStep>) -> Change {
-        if let Some(index) = self.plan {
-            self.entries[index] = Entry::Plan(steps);
-            return Change::Replaced(index);
-        }
-        let change = self.add(Entry::Plan(steps));
-        self.plan = Some(self.entries.len() - 1);
+    /// Replaces the plan of that id in the running turn, or adds it.
+    pub fn put_plan(&mut self, id: Option<String>, plan: Plan) -> Change {
+        let change = match self.plans.get(&id) {
+            Some(&index) if index >= self.turn_start => {
+                self.entries[index] = Entry::Plan(plan);
+                Change::Replaced(index)
+            }
+            _ => self.add(Entry::Plan(plan)),
+        };
+        let index = change.index();
+        self.plans.insert(id, index);
+        self.plan = Some(index);
         change
     }
 
-    /// How far the running turn's plan is, if it has one; after the turn, that of the last one.
+    /// The agent takes back the plan of that id; `None` if there is none.
+    pub fn remove_plan(&mut self, id: &str) -> Option<Change> {
+        let index = self.plans.remove(&Some(id.to_owned()))?;
+        self.plan = self.plan.filter(|plan| *plan != index);
+        *self.entries.get_mut(index)? = Entry::Plan(Plan::Removed);
+        Some(Change::Replaced(index))
+    }
+
+    /// How far the running turn's plan is, if it has one with steps; after the turn, that of the last one.
     pub fn plan_progress(&self) -> Option<PlanProgress> {
-        let Entry::Plan(steps) = self.entries.get(self.plan?)? else { return None };
-        let first = |status| steps.iter().find(|step| step.status == status);
-        let done = steps.iter().filter(|step| step.status == PlanStatus::Completed).count();
-        let step = first(PlanStatus::InProgress).or_else(|| first(PlanStatus::Pending));
-        Some(PlanProgress { done, total: steps.len(), step: step.map(|step| step.content.clone()) })
+        match self.entries.get(self.plan?)? {
+            Entry::Plan(plan) => plan.progress(),
+            _ => None,
+        }
     }
 
     /// A new turn begins: its plan will be an entry of its own.
@@ -268,6 +260,7 @@ impl Transcript {
         self.begin_turn();
         self.messages.clear();
         self.tools.clear();
+        self.plans.clear();
         self.last_message = None;
         self.session_start = self.entries.len();
     }
@@ -325,6 +318,7 @@ impl Transcript {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::plan::{PlanStatus, PlanStep};
 
     fn texts(transcript: &Transcript) -> Vec<String> {
         transcript
@@ -363,13 +357,32 @@ mod tests {
 
     #[test]
     fn a_plan_is_replaced_within_a_turn_and_new_in_the_next() {
-        let step = |content: &str| vec![PlanStep { content: content.into(), status: PlanStatus::Pending }];
+        let step = |content: &str| Plan::Steps(vec![PlanStep { content: content.into(), status: PlanStatus::Pending }]);
         let mut transcript = Transcript::default();
-        assert_eq!(transcript.put_plan(step("a")), Change::Added(0));
-        assert_eq!(transcript.put_plan(step("b")), Change::Replaced(0));
+        assert_eq!(transcript.put_plan(None, step("a")), Change::Added(0));
+        assert_eq!(transcript.put_plan(None, step("b")), Change::Replaced(0));
         assert_eq!(transcript.plan_progress().and_then(|plan| plan.step).as_deref(), Some("b"));
         transcript.begin_turn();
         assert_eq!(transcript.plan_progress(), None);
-        assert_eq!(transcript.put_plan(step("c")), Change::Added(1));
+        assert_eq!(transcript.put_plan(None, step("c")), Change::Added(1));
+    }
+
+    #[test]
+    fn plans_with_ids_stand_beside_each_other_and_go_by_their_id() {
+        let step = |content: &str| Plan::Steps(vec![PlanStep { content: content.into(), status: PlanStatus::Pending }]);
+        let id = |id: &str| Some(id.to_owned());
+        let mut transcript = Transcript::default();
+        assert_eq!(transcript.put_plan(id("x"), step("a")), Change::Added(0));
+        assert_eq!(transcript.put_plan(id("y"), step("b")), Change::Added(1));
+        let document = Plan::Document { text: "# A".into(), path: None };
+        assert_eq!(transcript.put_plan(id("x"), document), Change::Replaced(0));
+        assert_eq!(transcript.plan_progress(), None);
+        assert_eq!(transcript.remove_plan("z"), None);
+        // Also one of an earlier turn.
+        transcript.begin_turn();
+        assert_eq!(transcript.remove_plan("y"), Some(Change::Replaced(1)));
+        assert_eq!(transcript.remove_plan("y"), None);
+        assert_eq!(transcript.entries()[1], Entry::Plan(Plan::Removed));
+        assert_eq!(transcript.put_plan(id("x"), step("c")), Change::Added(2));
     }
 }

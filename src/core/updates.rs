@@ -44,8 +44,13 @@ impl State {
                 self.transcript_changed(chat, change);
             }
             Update::Tool { patch, is_new } => self.update_tool(chat, patch, is_new),
-            Update::Plan(steps) => {
-                let change = self.chats.get_mut(&chat).map(|chat| chat.transcript.put_plan(steps));
+            Update::Plan(plan_id, plan) => {
+                let change = self.chats.get_mut(&chat).map(|chat| chat.transcript.put_plan(plan_id, plan));
+                self.transcript_changed(chat, change);
+                self.touch(chat);
+            }
+            Update::PlanRemoved(plan_id) => {
+                let change = self.chats.get_mut(&chat).and_then(|chat| chat.transcript.remove_plan(&plan_id));
                 self.transcript_changed(chat, change);
                 self.touch(chat);
             }
@@ -76,7 +81,7 @@ impl State {
         {
             chat.transcript.begin_turn();
         }
-        let is_history = matches!(update, Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(_));
+        let is_history = matches!(update, Update::Chunk { .. } | Update::Tool { .. } | Update::Plan(..));
         replay == Replay::Ignored && (is_history || matches!(update, Update::Unknown { .. }))
     }
 
@@ -114,7 +119,8 @@ impl State {
             Update::Usage(usage) => chat.usage = Some(usage),
             Update::Chunk { .. }
             | Update::Tool { .. }
-            | Update::Plan(_)
+            | Update::Plan(..)
+            | Update::PlanRemoved(_)
             | Update::Commands(_)
             | Update::Mode(_)
             | Update::Choices(_)

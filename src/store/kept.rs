@@ -8,8 +8,9 @@ use super::redact;
 use crate::acp::decode;
 use crate::core::ids::Millis;
 use crate::core::message::Update;
+use crate::core::plan::{Plan, PlanStatus, PlanStep};
 use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus, plain};
-use crate::core::transcript::{Entry, PlanStatus, PlanStep, Severity, Speaker};
+use crate::core::transcript::{Entry, Severity, Speaker};
 
 /// Longest text of a tool call, or JSON of its arguments, that is kept, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
@@ -35,10 +36,7 @@ impl Piece {
             Self::Whole(Entry::Agent(text)) => chunk(Speaker::Agent, &text.to_string()),
             Self::Whole(Entry::Thought(text)) => chunk(Speaker::Thought, &text.to_string()),
             Self::Whole(Entry::Tool(call)) => Ok(tool(call).to_string()),
-            Self::Whole(Entry::Plan(steps)) => {
-                let entries: Vec<Value> = steps.iter().map(step).collect();
-                Ok(json!({"sessionUpdate": "plan", "entries": entries}).to_string())
-            }
+            Self::Whole(Entry::Plan(of)) => Ok(plan(of).to_string()),
             Self::Whole(Entry::Notice(severity, text)) => {
                 let (severity, title) = (severity_word(*severity), redact::text(text));
                 Ok(json!({"sessionUpdate": "notice", "severity": severity, "title": title}).to_string())
@@ -55,7 +53,8 @@ impl Piece {
         }
         match decode::any_update(&value) {
             Update::Chunk { speaker, text, .. } => Some(Self::Text(speaker, text)),
-            Update::Plan(steps) => Some(Self::Whole(Entry::Plan(steps))),
+            Update::Plan(_, plan) => Some(Self::Whole(Entry::Plan(plan))),
+            Update::PlanRemoved(_) => Some(Self::Whole(Entry::Plan(Plan::Removed))),
             Update::Tool { patch, .. } => {
                 let mut call = ToolCall::new(patch.id.clone(), Millis(0));
                 call.apply(patch, Millis(0));
@@ -138,6 +137,19 @@ fn content(item: &ToolContent) -> Value {
 
 fn location(location: &Location) -> Value {
     json!({"path": location.path, "line": location.line})
+}
+
+fn plan(plan: &Plan) -> Value {
+    match plan {
+        Plan::Steps(steps) => {
+            json!({"sessionUpdate": "plan", "entries": steps.iter().map(step).collect::<Vec<_>>()})
+        }
+        Plan::Document { text, path } => {
+            let document = json!({"type": "markdown", "planId": "", "content": bounded(text), "path": path});
+            json!({"sessionUpdate": "plan_update", "plan": document})
+        }
+        Plan::Removed => json!({"sessionUpdate": "plan_removed", "planId": ""}),
+    }
 }
 
 fn step(step: &PlanStep) -> Value {

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::core::ids::{Millis, SessionKey};
+use crate::core::plan::{Plan, PlanStatus, PlanStep};
 use crate::core::tool_call::{ToolCall, ToolContent, ToolStatus};
-use crate::core::transcript::{Entry, PlanStatus, PlanStep, Severity, Speaker};
+use crate::core::transcript::{Entry, Severity, Speaker};
 
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -324,7 +325,7 @@ fn a_session_is_kept_in_order_and_what_is_replaced_is_there_once() {
     let mut first = batch(1, vec![said(0, 0, Speaker::User, "fix\nit"), tool(&call)]);
     store.record(&first).unwrap();
     call.set_status(ToolStatus::Completed, Millis(9));
-    let plan = vec![PlanStep { content: "one".into(), status: PlanStatus::InProgress }];
+    let plan = Plan::Steps(vec![PlanStep { content: "one".into(), status: PlanStatus::InProgress }]);
     first.events = vec![
         tool(&call),
         said(2, 0, Speaker::Agent, "done "),
@@ -428,4 +429,14 @@ fn the_state_folder_is_the_one_that_neovim_uses() {
     assert_eq!(of(&[home, ("XDG_STATE_HOME", "")]), Some("/home/me/.local/state/nvim/agentchat".into()));
     assert_eq!(of(&[("XDG_STATE_HOME", "/s"), ("NVIM_APPNAME", "other")]), Some("/s/other/agentchat".into()));
     assert_eq!(of(&[]), None);
+}
+
+#[test]
+fn a_plan_of_any_kind_comes_back() -> serde_json::Result<()> {
+    let document = Plan::Document { text: "# A\n\n- b\n".into(), path: Some("/p/plan.md".into()) };
+    for plan in [document, Plan::Removed] {
+        let piece = Piece::Whole(Entry::Plan(plan));
+        assert_eq!(Piece::from_json(&piece.to_json()?), Some(piece));
+    }
+    Ok(())
 }

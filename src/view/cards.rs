@@ -1,11 +1,13 @@
 //! Rows of the entries that are not messages: tool calls, plans, notices.
 
+use std::iter;
 use std::path::Path;
 
 use super::diff::{DiffCache, DiffLines};
 use super::ops::Row;
+use crate::core::plan::{Plan, PlanStatus, PlanStep};
 use crate::core::tool_call::{Location, ToolCall, ToolContent, ToolStatus};
-use crate::core::transcript::{PlanStatus, PlanStep, Severity};
+use crate::core::transcript::Severity;
 
 /// Lines of each item of a call's content that are always in view; the others are folded once the call has ended.
 const OPEN_LINES: usize = 12;
@@ -13,6 +15,8 @@ const OPEN_LINES: usize = 12;
 const CARD_ROWS: usize = 2_000;
 /// Steps of a plan that are shown.
 const PLAN_STEPS: usize = 200;
+/// Lines of a plan that is a document.
+const PLAN_LINES: usize = 200;
 /// Lines of a command that a card shows.
 const COMMAND_LINES: usize = 12;
 /// Lines of a notice, such as an agent's error text.
@@ -228,8 +232,27 @@ impl Card {
     }
 }
 
-/// The plan; of a very long one the beginning, or what is around the step that is being worked on.
-pub(super) fn plan(steps: &[PlanStep]) -> Vec<Row> {
+/// A plan.
+pub(super) fn plan(plan: &Plan, cwd: &Path) -> Vec<Row> {
+    match plan {
+        Plan::Steps(steps) => plan_steps(steps),
+        Plan::Document { text, path } => plan_document(text, path.as_deref(), cwd),
+        Plan::Removed => vec![Row::of("Plan  (dropped by the agent)", "AgentChatDim")],
+    }
+}
+
+/// The beginning of a plan that is a document, and where all of it is.
+fn plan_document(text: &str, path: Option<&str>, cwd: &Path) -> Vec<Row> {
+    let heading = path.map_or_else(|| "Plan".to_owned(), |path| format!("Plan  {}", relative(path, cwd)));
+    let lines = text.lines().take(PLAN_LINES).map(|line| Row::of(format!("  {}", one_line(line)), "AgentChatPlan"));
+    let mut rows: Vec<Row> = iter::once(Row::of(heading, "AgentChatPlan")).chain(lines).collect();
+    let left = text.lines().count().saturating_sub(PLAN_LINES);
+    rows.extend((left > 0).then(|| Row::of(format!("  … {left} more lines"), "AgentChatDim")));
+    rows
+}
+
+/// The steps of a plan; of a very long one the beginning, or what is around the step that is being worked on.
+fn plan_steps(steps: &[PlanStep]) -> Vec<Row> {
     let done = steps.iter().filter(|step| step.status == PlanStatus::Completed).count();
     let mut rows = vec![Row::of(format!("Plan  {done}/{}", steps.len()), "AgentChatPlan")];
     let current = steps.iter().position(|step| step.status == PlanStatus::InProgress).unwrap_or_default();
@@ -295,11 +318,11 @@ mod tests {
     fn a_plan_without_end_is_shown_around_the_step_that_is_being_worked_on() {
         let step = |content: String| PlanStep { content, status: PlanStatus::Pending };
         let mut steps: Vec<PlanStep> = (0..200_000).map(|n| step(format!("s{n}"))).collect();
-        let rows = plan(&steps);
+        let rows = plan_steps(&steps);
         assert_eq!(rows.len(), PLAN_STEPS + 2);
         assert_eq!(texts(&rows)[PLAN_STEPS..], ["  ○ s199", "  … 199800 more steps"]);
         steps[100_000].status = PlanStatus::InProgress;
-        let rows = plan(&steps);
+        let rows = plan_steps(&steps);
         assert_eq!(texts(&rows)[1..3], ["  … 99900 earlier steps", "  ○ s99900"]);
         assert_eq!(rows[PLAN_STEPS + 2].text, "  … 99900 more steps");
         assert!(texts(&rows).contains(&"  ▸ s100000"));

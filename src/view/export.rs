@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::cards::{one_line, relative};
+use crate::core::plan::{Plan, PlanStatus, PlanStep};
 use crate::core::tool_call::{ToolCall, ToolContent};
-use crate::core::transcript::{Entry, PlanStatus, Transcript};
+use crate::core::transcript::{Entry, Transcript};
 
 /// The whole conversation. What the agent and the user said is as they said it; what surrounds it is ours.
 pub fn markdown(title: &str, transcript: &Transcript, cwd: &Path) -> String {
@@ -18,18 +19,25 @@ pub fn markdown(title: &str, transcript: &Transcript, cwd: &Path) -> String {
             Entry::Agent(text) => writeln!(out, "{text}"),
             Entry::Thought(text) => writeln!(out, "{}", quoted("Thought:", &text.to_string())),
             Entry::Tool(call) => writeln!(out, "{}", tool(call, cwd)),
-            Entry::Plan(steps) => {
-                let _ = writeln!(out, "**Plan**\n");
-                for step in steps {
-                    let sign = if step.status == PlanStatus::Completed { "x" } else { " " };
-                    let _ = writeln!(out, "- [{sign}] {}", one_line(&step.content));
-                }
-                Ok(())
-            }
+            Entry::Plan(of) => writeln!(out, "{}", plan(of)),
             Entry::Notice(_, text) => writeln!(out, "*{}*", one_line(text)),
         };
     }
     out
+}
+
+fn plan(plan: &Plan) -> String {
+    match plan {
+        Plan::Steps(steps) => {
+            let step = |step: &PlanStep| {
+                let sign = if step.status == PlanStatus::Completed { "x" } else { " " };
+                format!("- [{sign}] {}", one_line(&step.content))
+            };
+            ["**Plan**\n".to_owned()].into_iter().chain(steps.iter().map(step)).collect::<Vec<_>>().join("\n")
+        }
+        Plan::Document { text, .. } => quoted("**Plan**", text),
+        Plan::Removed => "*The agent dropped its plan.*".to_owned(),
+    }
 }
 
 fn quoted(heading: &str, text: &str) -> String {
@@ -86,7 +94,7 @@ mod tests {
     use super::*;
     use crate::core::ids::Millis;
     use crate::core::tool_call::{Location, ToolStatus};
-    use crate::core::transcript::{PlanStep, Severity, Speaker};
+    use crate::core::transcript::{Severity, Speaker};
 
     #[test]
     fn a_conversation_becomes_a_document() {
@@ -103,7 +111,8 @@ mod tests {
             ToolContent::Text("```\nx\n```".into()),
         ];
         transcript.add_tool(call);
-        transcript.put_plan(vec![PlanStep { content: "one".into(), status: PlanStatus::Completed }]);
+        let steps = vec![PlanStep { content: "one".into(), status: PlanStatus::Completed }];
+        transcript.put_plan(None, Plan::Steps(steps));
         transcript.add(Entry::Notice(Severity::Stop, "Cancelled.".into()));
         let expected = "# Title
 

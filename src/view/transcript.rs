@@ -385,7 +385,7 @@ impl TranscriptView {
                 folds = card.folds.into_iter().map(|fold| fold.below(first)).collect();
                 card.rows
             }
-            Entry::Plan(steps) => cards::plan(steps),
+            Entry::Plan(plan) => cards::plan(plan, &self.cwd),
             Entry::Notice(severity, text) => cards::notice(*severity, text),
             Entry::User(_) | Entry::Agent(_) | Entry::Thought(_) => Vec::new(),
         });

@@ -230,3 +230,40 @@ fn below_the_others_a_low_window_keeps_its_height() {
     editor.command("AgentChat close");
     assert_eq!(others(&editor), sizes);
 }
+
+#[test]
+fn plans_with_ids_stand_beside_each_other_and_are_taken_back() {
+    let items = |id: &str, entries: Json| {
+        update(json!({ "sessionUpdate": "plan_update", "plan": { "type": "items", "planId": id, "entries": entries } }))
+    };
+    let document =
+        json!({ "type": "markdown", "planId": "b", "content": "# The design\n\n- first\n", "path": "/p/plan.md" });
+    let steps = [
+        items("a", json!([{ "content": "read", "priority": "high", "status": "in_progress" }])),
+        items("b", json!([{ "content": "write", "priority": "low", "status": "pending" }])),
+        gate("two"),
+        update(json!({ "sessionUpdate": "plan_update", "plan": document })),
+        update(json!({ "sessionUpdate": "plan_removed", "planId": "a" })),
+        update(json!({ "sessionUpdate": "plan_removed", "planId": "never" })),
+        gate("end"),
+        end_turn(),
+    ];
+    let (editor, agent) = chat(Setup::new().size(200, 40), steps);
+    editor.prompt("go");
+    agent.wait_gate("two");
+    editor.wait_transcript("▸ read");
+    editor.wait_transcript("○ write");
+    editor.wait_screen("▸ 0/1 write");
+    agent.open_gate("two");
+    agent.wait_gate("end");
+    editor.wait_transcript("Plan  /p/plan.md");
+    editor.wait_transcript("# The design");
+    editor.wait_transcript("Plan  (dropped by the agent)");
+    let text = editor.transcript_text();
+    assert!(!text.contains("▸ read") && !text.contains("○ write") && !text.contains("plan_removed"), "{text}");
+    editor.wait_until("the bar without a step", |e| !e.screen().row(0).contains("0/1"));
+    let initialize = agent.received("initialize");
+    assert_eq!(initialize[0]["params"]["clientCapabilities"]["plan"], json!({}));
+    agent.open_gate("end");
+    wait_turn(&editor);
+}

@@ -5,6 +5,7 @@ use crate::core::effect::{Effect, Keep, SessionInfo, Show};
 use crate::core::event::{Event, KnownSession, Recalled, TimerKey, UserAction};
 use crate::core::ids::{ChatId, ConnId, PromptId, QuestionId, SessionId, SessionKey};
 use crate::core::message::{AgentCall, AgentMessage, Answer, Choices, RpcError, SessionCapabilities, Update};
+use crate::core::plan::Plan;
 use crate::core::prompt::{PromptBlock, PromptCapabilities, PromptPart};
 use crate::core::text::GrowingText;
 use crate::core::tool_call::ToolStatus;
@@ -99,12 +100,12 @@ fn a_loaded_session_shows_its_history_in_order_as_it_comes_and_then_goes_on() {
     world.prompt(1, "and now");
     world.recalled(&["stale", "text"]);
     world.old_says(Speaker::User, "do it");
-    world.old_update(Update::Plan(Vec::new()));
+    world.old_update(Update::Plan(None, Plan::Steps(Vec::new())));
     world.old_says(Speaker::Thought, "hm");
     world.old_update(tool("t", ToolStatus::InProgress, true));
     world.old_says(Speaker::Agent, "done");
     world.old_says(Speaker::User, "again");
-    world.old_update(Update::Plan(Vec::new()));
+    world.old_update(Update::Plan(None, Plan::Steps(Vec::new())));
     let history =
         ["user: do it", "plan: 0", "thought: hm", "tool: t in_progress", "agent: done", "user: again", "plan: 0"];
     assert_eq!(world.transcript(), history);

@@ -13,6 +13,7 @@ use crate::core::message::{
 use crate::core::permission::facts::{Place, normalized};
 use crate::core::permission::judge::{Kept, Rules};
 use crate::core::permission::weigh::{WeighJob, Weighed};
+use crate::core::plan::Plan;
 use crate::core::prompt::{PromptCapabilities, PromptPart};
 use crate::core::requests::ReplyToken;
 use crate::core::tool_call::{ToolCallPatch, ToolStatus};
@@ -242,7 +243,8 @@ impl World {
             Entry::Agent(text) => format!("agent: {text}"),
             Entry::Thought(text) => format!("thought: {text}"),
             Entry::Tool(call) => format!("tool: {} {}", call.id, call.status.as_str()),
-            Entry::Plan(steps) => format!("plan: {}", steps.len()),
+            Entry::Plan(Plan::Steps(steps)) => format!("plan: {}", steps.len()),
+            Entry::Plan(other) => format!("plan: {other:?}"),
             Entry::Notice(severity, text) => format!("{severity:?}: {text}"),
         });
         lines.collect()

@@ -1,7 +1,8 @@
 use super::*;
 use crate::core::ids::Millis;
+use crate::core::plan::{Plan, PlanStatus, PlanStep};
 use crate::core::tool_call::{ToolCall, ToolContent, ToolStatus};
-use crate::core::transcript::{PlanStatus, PlanStep, Severity, Speaker};
+use crate::core::transcript::{Severity, Speaker};
 use proptest::prelude::*;
 
 /// What Neovim would hold after these edits.
@@ -160,7 +161,8 @@ fn a_conversation_reads_like_one() {
     call.content = vec![ToolContent::Diff { path: "/p/a.py".into(), old: Some("a\nb\n".into()), new: "a\nc\n".into() }];
     transcript.add_tool(call);
     transcript.add(Entry::Notice(Severity::Stop, "Cancelled.".into()));
-    transcript.put_plan(vec![step("one", PlanStatus::Completed), step("two", PlanStatus::InProgress)]);
+    transcript
+        .put_plan(None, Plan::Steps(vec![step("one", PlanStatus::Completed), step("two", PlanStatus::InProgress)]));
     let rows = whole(&transcript, &["next".into()]);
     let expected = "❯ You
 fix it
@@ -269,7 +271,7 @@ fn happen(transcript: &mut Transcript, happening: &Happening) -> Option<Change> 
             Some(transcript.add_tool(call))
         }
         Happening::Plan(count) => {
-            Some(transcript.put_plan((0..*count).map(|_| step("s", PlanStatus::Pending)).collect()))
+            Some(transcript.put_plan(None, Plan::Steps((0..*count).map(|_| step("s", PlanStatus::Pending)).collect())))
         }
         Happening::Notice(text) => Some(transcript.add(Entry::Notice(Severity::Info, text.clone()))),
         Happening::Queue(_) | Happening::Ask(_) | Happening::Frame(_) | Happening::See(..) | Happening::Lost => None,
