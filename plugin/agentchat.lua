@@ -25,6 +25,7 @@ local plugs = {
   ["agentchat-allow"] = "require('agentchat.permission').decide('allow')",
   ["agentchat-deny"] = "require('agentchat.permission').decide('deny')",
   ["agentchat-permission"] = "require('agentchat.permission').show()",
+  ["agentchat-answer"] = "require('agentchat.questions').answer()",
   ["agentchat-mode"] = "require('agentchat.choices').set('mode')",
   ["agentchat-mode-next"] = "require('agentchat.choices').cycle('mode')",
   ["agentchat-model"] = "require('agentchat.choices').set('model')",

@@ -44,7 +44,7 @@ use records::Records;
 use settings::Settings;
 
 /// The number of the contract between Lua and the helper; `lua/agentchat/version.lua` has the same.
-pub const INTERFACE: u64 = 6;
+pub const INTERFACE: u64 = 7;
 /// The Lua module that we call.
 const HAND: &str = "agentchat.hand";
 /// How long what Neovim has said before it went away may take to be read.

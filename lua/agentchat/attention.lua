@@ -98,6 +98,17 @@ function M.asked(request)
   end)
 end
 
+--- An agent asks something else than a permission; called once for each question.
+---@param question agentchat.Question
+function M.asks(question)
+  if not require("agentchat.config").get().notify.request or is_in_view(question.chat) then
+    return
+  end
+  vim.schedule(function()
+    tell("warn", ("%s asks: %s; :AgentChat answer shows it"):format(name(question.chat), question.message))
+  end)
+end
+
 ---@param id integer
 ---@param stop_reason? string
 local function ended(id, stop_reason)

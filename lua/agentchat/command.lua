@@ -262,6 +262,12 @@ M.subcommands = {
       require("agentchat.agents").open()
     end,
   },
+  answer = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.questions").answer()
+    end,
+  },
   signin = {
     takes = "nothing",
     run = function()

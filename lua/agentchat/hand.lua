@@ -84,6 +84,14 @@ function handlers.sign_in(item)
   require("agentchat.sign_in").offer(item[2], item[3], without_nil(item[4]))
 end
 
+function handlers.elicitations(item)
+  require("agentchat.questions").set(without_nil(item[2]))
+end
+
+function handlers.elicitation_problems(item)
+  require("agentchat.question_window").problems(item[2], item[3])
+end
+
 function handlers.undo_conflicts(item)
   require("agentchat.undo").conflicts(item[2], item[3], item[4])
 end

@@ -66,6 +66,8 @@ M.groups = {
   { "AgentChatPermissionDanger", "DiagnosticError", "what is dangerous about it" },
   { "AgentChatPermissionKey", "Special", "the keys of a way to answer it" },
   { "AgentChatPermissionHint", "Comment", "how to answer from where you are" },
+  { "AgentChatQuestionField", "Title", "what a question of an agent's asks for" },
+  { "AgentChatQuestionUrl", "Underlined", "the address that it wants to be opened" },
   { "AgentChatPermissionBorder", "DiagnosticWarn", "the border of a permission request" },
 }
 

@@ -180,6 +180,23 @@ function M.respond(option, request)
   require("agentchat.permission").respond(option, request)
 end
 
+--- What agents ask beside permissions, oldest first.
+---@return agentchat.Question[]
+function M.questions()
+  return vim.deepcopy(require("agentchat.questions").open())
+end
+
+--- Answers a question of an agent's.
+---@param request integer
+---@param action "accept"|"decline"|"cancel"
+---@param values? table<string, string|boolean|string[]> by the names of fields
+function M.answer(request, action, values)
+  if action ~= "accept" and action ~= "decline" and action ~= "cancel" then
+    error('agentchat: answer() takes "accept", "decline" or "cancel"', 2)
+  end
+  require("agentchat.questions").respond(request, action, values)
+end
+
 --- Lists the pending changes in the quickfix list; with "diff", shows a file beside what it was.
 ---@param what? "list"|"diff"
 function M.review(what)

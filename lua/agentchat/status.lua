@@ -13,6 +13,7 @@
 ---@field follow "on"|"off"|"paused"
 ---@field prompt_capabilities? { image: boolean, embedded_context: boolean } what the agent takes, once it is known
 ---@field permissions integer open permission requests
+---@field elicitations? integer open questions beside those
 ---@field queued integer prompts that wait
 ---@field turn? integer number of the newest turn, 0 before the first
 ---@field lost? boolean whether something was said here that the agent does not know any more
@@ -82,6 +83,9 @@ local function doing(chat)
   local parts = { clean(status.agent or "agent"), state }
   if status.permissions > 0 then
     parts[#parts + 1] = ("%d to allow or deny"):format(status.permissions)
+  end
+  if (status.elicitations or 0) > 0 then
+    parts[#parts + 1] = status.elicitations == 1 and "asks you" or ("asks you %d things"):format(status.elicitations)
   end
   if #chat.waiting > 0 then
     parts[#parts + 1] = ("%d queued"):format(#chat.waiting)

@@ -11,8 +11,8 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::choices;
 use super::tool_calls::{LABEL, array, block, cut, options, patch, short, text};
+use super::{choices, elicitation};
 use crate::core::effect::SessionInfo;
 use crate::core::ids::SessionId;
 use crate::core::message::{
@@ -276,6 +276,7 @@ pub fn request(method: &str, params: Option<&RawValue>) -> AgentRequest {
             },
             Err(error) => invalid(error),
         },
+        "elicitation/create" => elicitation::request(raw),
         "terminal/create" => match serde_json::from_str::<v1::CreateTerminalRequest>(raw) {
             Ok(create) => AgentRequest::CreateTerminal {
                 session: SessionId::from(&*create.session_id.0),
@@ -295,6 +296,11 @@ pub fn request(method: &str, params: Option<&RawValue>) -> AgentRequest {
         "terminal/release" => terminal(raw, TerminalVerb::Release),
         _ => AgentRequest::Unknown { method: method.to_owned() },
     }
+}
+
+/// Decodes the parameters of `elicitation/complete`: the agent's id.
+pub fn elicitation_completed(params: &RawValue) -> Option<String> {
+    text(&serde_json::from_str(params.get()).ok()?, "elicitationId")
 }
 
 /// The four requests about a terminal that exists have the same parameters.

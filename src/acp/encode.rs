@@ -1,9 +1,12 @@
 //! The core's requests, notifications and answers to lines.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol_schema::{ProtocolVersion, v1};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::core::elicitation::form::FieldValue;
 use crate::core::ids::{CallId, SessionId};
 use crate::core::mcp::{McpServer, McpTransport};
 use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError, TerminalExit};
@@ -157,12 +160,16 @@ fn initialize() -> v1::InitializeRequest {
         .config_options(options)
         .notices(v1::NoticeCapabilities::new())
         .compaction(v1::CompactionCapabilities::new());
+    let questions = v1::ElicitationCapabilities::new()
+        .form(v1::ElicitationFormCapabilities::new())
+        .url(v1::ElicitationUrlCapabilities::new());
     v1::InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(
             v1::ClientCapabilities::new()
                 .fs(files)
                 .terminal(true)
                 .plan(v1::PlanCapabilities::new())
+                .elicitation(questions)
                 .session(sessions)
                 .auth(v1::AuthCapabilities::new().terminal(true))
                 .meta(terminal_output()),
@@ -194,6 +201,14 @@ pub fn reply(token: ReplyToken, reply: Reply) -> Vec<u8> {
             )),
         ),
         Reply::Cancelled => answer(&token, v1::RequestPermissionResponse::new(v1::RequestPermissionOutcome::Cancelled)),
+        Reply::ElicitationAccepted(filled) => {
+            let content =
+                filled.into_iter().map(|(name, value)| (name, filled_value(value))).collect::<BTreeMap<_, _>>();
+            let accepted = v1::ElicitationAcceptAction::new().content((!content.is_empty()).then_some(content));
+            elicited(&token, v1::ElicitationAction::Accept(accepted))
+        }
+        Reply::ElicitationDeclined => elicited(&token, v1::ElicitationAction::Decline),
+        Reply::ElicitationCancelled => elicited(&token, v1::ElicitationAction::Cancel),
         Reply::Content(text) => answer(&token, v1::ReadTextFileResponse::new(text)),
         Reply::TerminalCreated(id) => answer(&token, v1::CreateTerminalResponse::new(v1::TerminalId::new(id))),
         Reply::TerminalOutput(output, truncated, exit) => {
@@ -205,6 +220,20 @@ pub fn reply(token: ReplyToken, reply: Reply) -> Vec<u8> {
             let code = code.unwrap_or(RpcError::INTERNAL);
             respond::<()>(&token, Outcome::Error { code, message })
         }
+    }
+}
+
+fn elicited(token: &ReplyToken, action: v1::ElicitationAction) -> Vec<u8> {
+    answer(token, v1::CreateElicitationResponse::new(action))
+}
+
+fn filled_value(value: FieldValue) -> v1::ElicitationContentValue {
+    match value {
+        FieldValue::Text(text) => v1::ElicitationContentValue::String(text),
+        FieldValue::Number(number) => v1::ElicitationContentValue::Number(number),
+        FieldValue::Integer(number) => v1::ElicitationContentValue::Integer(number),
+        FieldValue::Boolean(on) => v1::ElicitationContentValue::Boolean(on),
+        FieldValue::Many(values) => v1::ElicitationContentValue::StringArray(values),
     }
 }
 

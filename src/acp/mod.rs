@@ -3,6 +3,7 @@
 //! * [`lines`]: bytes to lines of bounded length;
 //! * [`envelope`]: a line to a JSON-RPC message whose parts are still raw JSON;
 //! * [`decode`]: parts to the core's own types, taking what can be understood and keeping the rest;
+//! * `elicitation`: the same for what an agent asks the user;
 //! * [`encode`]: the core's types to lines;
 //! * [`protocol`]: the pure state between the two: which of our calls an answer belongs to;
 //! * [`alike`]: the short way for chunks that differ from the one before in their text only;
@@ -17,6 +18,7 @@ pub mod batch;
 mod choices;
 pub mod connection;
 pub mod decode;
+mod elicitation;
 pub mod encode;
 pub mod envelope;
 pub mod lines;

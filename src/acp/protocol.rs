@@ -227,6 +227,10 @@ fn notification(method: &str, params: Option<&RawValue>) -> Incoming<'static> {
                 Err(_) => return Incoming::Noise("a $/cancel_request without a requestId"),
             }
         }
+        ("elicitation/complete", Some(params)) => match decode::elicitation_completed(params) {
+            Some(id) => AgentMessage::ElicitationCompleted(id),
+            None => return Incoming::Noise("an elicitation/complete without an elicitationId"),
+        },
         // Extensions, and what a later protocol may bring: ignored, as the specification asks.
         _ => return Incoming::Noise("an unknown notification"),
     };

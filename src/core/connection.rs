@@ -82,6 +82,7 @@ impl State {
                     self.start_file_work();
                 }
             }
+            AgentMessage::ElicitationCompleted(id) => self.elicitation_completed(conn, id),
             AgentMessage::Unusable(problem) => {
                 for chat in self.chats_of(conn) {
                     self.note(chat, Severity::Warning, problem.clone());
@@ -111,6 +112,7 @@ impl State {
                 self.reply(id, Reply::Error(RpcError::new(RpcError::INVALID_REQUEST, problem)));
             }
             (AgentRequest::Permission { .. }, None) => self.reply(id, Reply::Cancelled),
+            (AgentRequest::Elicit(asked), chat) => self.elicit(conn, id, chat, asked),
             (
                 AgentRequest::ReadFile { session, .. }
                 | AgentRequest::WriteFile { session, .. }
@@ -256,6 +258,7 @@ impl State {
             self.forget_file_work(request);
             self.terminal_work.remove(&request);
             self.withdraw_permission(request);
+            self.forget_elicitation(request);
         }
         let agent = connection.agent;
         self.effects.push(Effect::ClearTimer(TimerKey::Unused(conn)));
@@ -339,6 +342,7 @@ impl State {
         let chats: Vec<ChatId> = self.chats.keys().copied().collect();
         for chat in chats {
             self.cancel_permissions(chat);
+            self.cancel_elicitations(chat);
         }
         for request in self.open.all() {
             let error = RpcError::new(RpcError::CANCELLED, "Neovim is being closed");

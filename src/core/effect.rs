@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::attribution::Author;
 use super::choices::SessionOption;
 use super::config::AgentSpec;
+use super::elicitation::ElicitationView;
 use super::event::{KnownSession, TimerKey};
 use super::follow::{Visit, Whereabouts};
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
@@ -266,6 +267,10 @@ pub enum Show {
     Status(ChatId, Box<Status>),
     /// All open permission requests, oldest first.
     Permissions(Vec<PermissionView>),
+    /// All open questions beside those, oldest first.
+    Elicitations(Vec<ElicitationView>),
+    /// What is wrong in a form that was filled in: the names of fields, and what is wrong with them.
+    ElicitationProblems(OpenId, Vec<(String, String)>),
     /// All unfinished calls of a chat that may say what they would do to files, and about which nobody is asked.
     Proposals(ChatId, Vec<ToolCall>),
     /// The prompts that wait: id and first line, oldest first; and the newest prompt that the chat was given at all.
@@ -314,6 +319,8 @@ pub enum UserEvent {
     Permission(ChatId, OpenId),
     /// A permission request is closed; the option's id unless it was cancelled.
     PermissionResolved(ChatId, OpenId, Option<String>),
+    /// A question beside those is open.
+    Elicitation(ChatId, OpenId),
     /// A permission request was answered by a rule.
     PermissionDecided {
         /// The chat that it belongs to.

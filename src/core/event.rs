@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::attribution::DiskChange;
+use super::elicitation::ElicitationAnswer;
 use super::follow::{Look, Visit};
 use super::ids::{ChatId, ConnId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use super::message::{AgentMessage, TerminalExit, TerminalWanted};
@@ -125,6 +126,8 @@ pub enum UserAction {
         /// The option's id.
         option: String,
     },
+    /// A question of an agent's is answered.
+    Elicitation(OpenId, ElicitationAnswer),
     /// A command is to be run in a terminal for the user.
     RunCommand {
         /// The number by which Lua knows it.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::choices::SessionOption;
 use super::effect::SessionInfo;
+use super::elicitation::form::Filled;
+use super::elicitation::{Elicitation, Scope};
 use super::ids::{CallId, SessionId};
 use super::mcp::McpServer;
 use super::plan::Plan;
@@ -43,6 +45,8 @@ pub enum AgentMessage {
         /// The request's id as raw JSON.
         raw_id: Arc<str>,
     },
+    /// `elicitation/complete`: what an address was opened for is done; the agent's id for it.
+    ElicitationCompleted(String),
     /// A message that could not be used; worth a line for the user.
     Unusable(String),
 }
@@ -166,6 +170,8 @@ pub enum AgentRequest {
         /// The agent's options, in its order.
         options: Vec<PermissionOption>,
     },
+    /// `elicitation/create`.
+    Elicit(Elicitation),
     /// `fs/read_text_file`.
     ReadFile {
         /// The session.
@@ -229,8 +235,11 @@ impl AgentRequest {
             | Self::ReadFile { session, .. }
             | Self::WriteFile { session, .. }
             | Self::CreateTerminal { session, .. }
-            | Self::Terminal { session, .. } => Some(session),
-            Self::Unknown { .. } | Self::Invalid { .. } | Self::TooLong { .. } | Self::Batched => None,
+            | Self::Terminal { session, .. }
+            | Self::Elicit(Elicitation { scope: Scope::Session(session), .. }) => Some(session),
+            Self::Elicit(_) | Self::Unknown { .. } | Self::Invalid { .. } | Self::TooLong { .. } | Self::Batched => {
+                None
+            }
         }
     }
 }
@@ -465,6 +474,12 @@ pub enum Reply {
     Selected(String),
     /// A permission that nobody will answer any more.
     Cancelled,
+    /// What the user filled in; nothing where an address was to be opened.
+    ElicitationAccepted(Filled),
+    /// The user does not want to answer a question.
+    ElicitationDeclined,
+    /// Nobody will answer a question any more.
+    ElicitationCancelled,
     /// The text of a file.
     Content(String),
     /// A terminal was created: our name for it.

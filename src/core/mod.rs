@@ -10,6 +10,7 @@ pub mod attribution;
 pub mod choices;
 pub mod config;
 pub mod effect;
+pub mod elicitation;
 pub mod event;
 pub mod follow;
 pub mod ids;
@@ -98,6 +99,7 @@ impl State {
             UserAction::SignedIn(chat) => self.signed_in(chat),
             UserAction::SetOption { chat, option, value } => self.set_option(chat, &option, &value),
             UserAction::Respond { request, option } => self.respond(request, &option),
+            UserAction::Elicitation(request, answer) => self.answer_elicitation(request, answer),
             UserAction::RunCommand { run, chat, wanted, cwd } => self.run_command(run, chat, *wanted, cwd),
             UserAction::KillTerminal(terminal) => self.kill_terminal(terminal),
             UserAction::Undo { chat, turn, replace } => self.undo(chat, turn, replace),

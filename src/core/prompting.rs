@@ -252,6 +252,7 @@ impl State {
             self.settle_tool(id, &tool, status.clone());
         }
         self.cancel_permissions_of_turn(turn.id);
+        self.cancel_elicitations(id);
         self.disk_at_end(id);
         self.summarize(id, &turn.record);
         self.effects.push(Effect::ClearTimer(TimerKey::CancelGrace(id)));
@@ -275,10 +276,11 @@ impl State {
             }
             (None, Session::Waiting(_) | Session::Creating(..)) => self.cancel_start(id),
             // An agent may ask outside of a turn too.
-            (None, Session::Ready(conn, session)) if self.is_asked(id) => {
+            (None, Session::Ready(conn, session)) if self.is_asked(id) || self.waiting_elicitations(id) > 0 => {
                 let (conn, session) = (*conn, session.clone());
                 self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
                 self.cancel_permissions(id);
+                self.cancel_elicitations(id);
             }
             (None, _) => self.warn("Nothing is running."),
         }
@@ -299,6 +301,7 @@ impl State {
             self.effects.push(Effect::Notify(conn, AgentNotice::Cancel { session }));
         }
         self.cancel_permissions(id);
+        self.cancel_elicitations(id);
         let due = self.now.plus(self.config.timeouts.cancel_grace);
         self.effects.push(Effect::SetTimer(TimerKey::CancelGrace(id), due));
         self.touch(id);

@@ -176,6 +176,7 @@ impl State {
     /// Answers what the session's agent waits for, and forgets that the chat had this session.
     pub(super) fn leave_session(&mut self, id: ChatId) {
         self.cancel_permissions(id);
+        self.cancel_elicitations(id);
         for request in self.open.of_chat(id) {
             let error = RpcError::new(RpcError::CANCELLED, "The session was closed");
             self.reply(request, Reply::Error(error));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::attribution::Doings;
 use super::config::Config;
 use super::effect::{Effect, MessageLevel, Show, TerminalJob};
+use super::elicitation::Elicitations;
 use super::files::FileTask;
 use super::follow::Follow;
 use super::ids::{CallId, ChatId, ConnId, Millis, OpenId, PromptId, QuestionId, SessionId, TurnId};
@@ -34,6 +35,8 @@ pub struct State {
     /// Lists of sessions that are being made.
     pub(super) listings: BTreeMap<QuestionId, Listing>,
     pub(super) permissions: Vec<Permission>,
+    /// What agents ask beside that.
+    pub(super) elicitations: Elicitations,
     /// File operations that are weighed or under way.
     pub(super) file_work: BTreeMap<OpenId, FileTask>,
     /// Commands that are weighed.
@@ -214,6 +217,7 @@ impl State {
             open: OpenRequests::default(),
             listings: BTreeMap::new(),
             permissions: Vec::new(),
+            elicitations: Elicitations::default(),
             file_work: BTreeMap::new(),
             terminals: Terminals::default(),
             terminal_work: BTreeMap::new(),
@@ -268,6 +272,7 @@ impl State {
         // What was still weighed is of no interest any more.
         self.terminal_work.remove(&request);
         self.permissions.retain(|permission| permission.request != request);
+        self.forget_elicitation(request);
         if let Some(token) = self.open.close(request) {
             self.effects.push(Effect::Reply(token, reply));
         }
@@ -326,6 +331,7 @@ impl State {
             plan: chat.transcript.plan_progress(),
             takes: self.takes(chat),
             permissions: self.waiting_permissions(id),
+            elicitations: self.waiting_elicitations(id),
             queued: chat.queue.len(),
             turn: chat.turns,
             lost: chat.lost.is_some(),

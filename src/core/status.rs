@@ -61,6 +61,8 @@ pub struct Status {
     pub takes: Option<PromptCapabilities>,
     /// Open permission requests.
     pub permissions: usize,
+    /// Open questions beside those.
+    pub elicitations: usize,
     /// The number of the newest turn; 0 before the first.
     pub turn: u64,
     /// Whether something was said here that the agent does not know any more.

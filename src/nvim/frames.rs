@@ -290,7 +290,12 @@ impl Frames {
                 self.call_changed(chat, id, status);
             }
             Show::UserEvent(_) => self.events.extend(wire::item(&show).map(WaitingEvent::Event)),
-            Show::TakenBack(..) | Show::Message(..) | Show::UndoConflicts(..) | Show::SignIn(..) => {
+            Show::TakenBack(..)
+            | Show::Message(..)
+            | Show::UndoConflicts(..)
+            | Show::SignIn(..)
+            | Show::Elicitations(_)
+            | Show::ElicitationProblems(..) => {
                 self.urgent.extend(wire::item(&show));
             }
         }

@@ -10,6 +10,8 @@ use rmpv::Value;
 use tokio::sync::mpsc;
 
 use super::channel::Writer;
+use crate::core::elicitation::ElicitationAnswer;
+use crate::core::elicitation::form::Given;
 use crate::core::event::{KnownSession, UserAction};
 use crate::core::ids::{ChatId, OpenId, PromptId, QuestionId, SessionId, SessionKey, TerminalId};
 use crate::core::message::TerminalWanted;
@@ -225,6 +227,7 @@ fn action(name: &str, arguments: &Value) -> Option<UserAction> {
             request: OpenId(integer(arguments, "request")?),
             option: string(arguments, "option")?,
         },
+        "elicitation" => UserAction::Elicitation(OpenId(integer(arguments, "request")?), elicitation(arguments)?),
         "run_command" => UserAction::RunCommand {
             run: integer(arguments, "run")?,
             chat: chat()?,
@@ -244,6 +247,23 @@ fn action(name: &str, arguments: &Value) -> Option<UserAction> {
             pending: array(arguments, "pending").iter().filter_map(Value::as_u64).collect(),
         },
         "restart" => UserAction::Restart(chat()?),
+        _ => return None,
+    })
+}
+
+/// How a question is answered; what is no value of a field is none.
+fn elicitation(arguments: &Value) -> Option<ElicitationAnswer> {
+    let given = |value: &Value| match value {
+        Value::Boolean(on) => Some(Given::Switch(*on)),
+        Value::Array(values) => Some(Given::Many(values.iter().filter_map(text).collect())),
+        other => text(other).map(Given::Text),
+    };
+    Some(match string(arguments, "action")?.as_str() {
+        "accept" => ElicitationAnswer::Accept(
+            named(arguments, "values").into_iter().filter_map(|(name, value)| Some((name, given(value)?))).collect(),
+        ),
+        "decline" => ElicitationAnswer::Decline,
+        "cancel" => ElicitationAnswer::Cancel,
         _ => return None,
     })
 }

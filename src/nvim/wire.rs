@@ -15,11 +15,13 @@ use crate::store::Answer;
 use crate::view::{Mark, Op, permission, proposal, short_line};
 use std::path::Path;
 
+mod elicitation;
+
 /// Ways to answer a request that are shown. Agents have three or four.
 const OPTIONS: usize = 100;
 
 /// A map with names for keys.
-pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Value {
+pub(super) fn map<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(pairs.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
 }
 
@@ -113,6 +115,7 @@ pub(super) fn status(chat: ChatId, status: &Status) -> Value {
         ("plan", plan),
         ("prompt_capabilities", takes),
         ("permissions", number(status.permissions)),
+        ("elicitations", number(status.elicitations)),
         ("queued", number(status.queued)),
         ("turn", status.turn.into()),
         ("lost", status.lost.into()),
@@ -286,6 +289,13 @@ pub(super) fn item(show: &Show) -> Option<Value> {
             let methods = offer.methods.iter().map(|(method, launch)| sign_in_method(method, launch.as_ref()));
             vec!["sign_in".into(), chat.0.into(), text(offer.agent.as_str()), Value::Array(methods.collect())]
         }
+        Show::Elicitations(views) => {
+            vec!["elicitations".into(), Value::Array(views.iter().map(elicitation::view).collect())]
+        }
+        Show::ElicitationProblems(request, problems) => {
+            let problems = problems.iter().map(|(name, problem)| (text(name.as_str()), text(problem.as_str())));
+            vec!["elicitation_problems".into(), request.0.into(), Value::Map(problems.collect())]
+        }
         Show::UndoConflicts(chat, turn, paths) => {
             let paths = paths.iter().map(|path| text(path.display().to_string())).collect();
             vec!["undo_conflicts".into(), chat.0.into(), (*turn).into(), Value::Array(paths)]
@@ -335,6 +345,9 @@ fn user_event(event: &UserEvent) -> (&'static str, Value) {
         ),
         UserEvent::Permission(chat, request) => {
             ("AgentChatPermission", map([chat_value(chat), ("request", request.0.into())]))
+        }
+        UserEvent::Elicitation(chat, request) => {
+            ("AgentChatElicitation", map([chat_value(chat), ("request", request.0.into())]))
         }
         UserEvent::PermissionResolved(chat, request, option) => (
             "AgentChatPermissionResolved",

@@ -48,6 +48,7 @@ mod permission_rules;
 mod permissions;
 mod prompting;
 mod prompts;
+mod questions;
 mod recordings;
 mod replay;
 mod scripted_agent;
