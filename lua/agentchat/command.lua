@@ -274,6 +274,12 @@ M.subcommands = {
       require("agentchat.sign_in").run()
     end,
   },
+  signout = {
+    takes = "nothing",
+    run = function()
+      require("agentchat.sign_in").out()
+    end,
+  },
   mode = setting("mode"),
   model = setting("model"),
   set = {

@@ -70,6 +70,16 @@ local function positive_integer(value)
   end
 end
 
+---@param list any[]
+local function strings(list)
+  for _, item in ipairs(list) do
+    if type(item) ~= "string" or item == "" then
+      return "must be a list of strings"
+    end
+  end
+  return not vim.islist(list) and "must be a list of strings" or nil
+end
+
 ---@param words string[]
 local function one_of(words)
   return function(value)
@@ -255,6 +265,14 @@ M.schema = {
     end,
     doc = "MCP servers that agents are told of.",
   },
+  {
+    key = "additional_directories",
+    type = "table",
+    default = {},
+    check = strings,
+    doc = "Further folders of every session's workspace.",
+  },
+  { key = "system_prompt", type = "string", doc = "What every session's model is told, beside what its agent says." },
   {
     key = "layout.width",
     type = "number",
@@ -459,6 +477,10 @@ function M.for_helper()
     agents = agents,
     default_agent = config.default_agent,
     mcp_servers = require("agentchat.config_mcp").for_helper(config.mcp_servers),
+    additional_directories = vim.tbl_map(function(folder)
+      return vim.fs.normalize(vim.fn.fnamemodify(folder, ":p"))
+    end, config.additional_directories),
+    system_prompt = config.system_prompt,
     timeouts = config.timeouts,
     checkpoints = config.checkpoints,
     state = vim.fs.joinpath(vim.fn.stdpath("state") --[[@as string]], "agentchat"),

@@ -105,6 +105,16 @@ function M.run()
   pick(chat, offers[chat])
 end
 
+--- Signs out of the agent of the current chat.
+function M.out()
+  local current = require("agentchat.chats").current()
+  if current then
+    require("agentchat.helper").notify("sign_out", { chat = current.id })
+  else
+    say("info", "there is no chat, and so no agent to sign out of")
+  end
+end
+
 --- The chat has its session: nothing is wanted any more.
 ---@param chat integer
 function M.done(chat)

@@ -349,6 +349,9 @@ pub fn initialized(result: &RawValue) -> Result<Answer, RpcError> {
         delete: can("delete"),
         mcp_http: mcp("http"),
         mcp_sse: mcp("sse"),
+        additional_directories: can("additionalDirectories"),
+        system_prompt: can("systemPrompt"),
+        logout: value.pointer("/agentCapabilities/auth/logout").is_some_and(|is| !is.is_null() && *is != false),
     };
     Ok(Answer::Initialized { protocol_version, agent_name: text(info, "name"), takes, can, sign_in: sign_in(&value) })
 }

@@ -12,6 +12,7 @@ use crate::core::mcp::{McpServer, McpTransport};
 use crate::core::message::{AgentCall, AgentNotice, Reply, RpcError, TerminalExit};
 use crate::core::prompt::PromptBlock;
 use crate::core::requests::ReplyToken;
+use crate::core::setup::SessionSetup;
 
 #[derive(Serialize)]
 struct Request<'a, P> {
@@ -47,24 +48,34 @@ enum Outcome<R> {
 pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
     match call {
         AgentCall::Initialize => request(id, "initialize", initialize()),
-        AgentCall::NewSession { cwd, mcp } => {
-            request(id, "session/new", v1::NewSessionRequest::new(cwd.clone()).mcp_servers(servers(mcp)))
+        AgentCall::NewSession(setup) => {
+            let new = v1::NewSessionRequest::new(setup.cwd.clone())
+                .mcp_servers(servers(&setup.mcp))
+                .additional_directories(setup.additional_directories.clone())
+                .system_prompt(system_prompt(setup));
+            request(id, "session/new", new)
         }
-        AgentCall::LoadSession { session, cwd, mcp } => request(
-            id,
-            "session/load",
-            v1::LoadSessionRequest::new(name(session), cwd.clone()).mcp_servers(servers(mcp)),
-        ),
-        AgentCall::ResumeSession { session, cwd, mcp } => request(
-            id,
-            "session/resume",
-            v1::ResumeSessionRequest::new(name(session), cwd.clone()).mcp_servers(servers(mcp)),
-        ),
-        AgentCall::ForkSession { session, cwd, mcp } => request(
-            id,
-            "session/fork",
-            v1::ForkSessionRequest::new(name(session), cwd.clone()).mcp_servers(servers(mcp)),
-        ),
+        AgentCall::LoadSession { session, setup } => {
+            let load = v1::LoadSessionRequest::new(name(session), setup.cwd.clone())
+                .mcp_servers(servers(&setup.mcp))
+                .additional_directories(setup.additional_directories.clone())
+                .system_prompt(system_prompt(setup));
+            request(id, "session/load", load)
+        }
+        AgentCall::ResumeSession { session, setup } => {
+            let resume = v1::ResumeSessionRequest::new(name(session), setup.cwd.clone())
+                .mcp_servers(servers(&setup.mcp))
+                .additional_directories(setup.additional_directories.clone())
+                .system_prompt(system_prompt(setup));
+            request(id, "session/resume", resume)
+        }
+        AgentCall::ForkSession { session, setup } => {
+            let fork = v1::ForkSessionRequest::new(name(session), setup.cwd.clone())
+                .mcp_servers(servers(&setup.mcp))
+                .additional_directories(setup.additional_directories.clone())
+                .system_prompt(system_prompt(setup));
+            request(id, "session/fork", fork)
+        }
         AgentCall::ListSessions { cwd, cursor } => {
             let list = v1::ListSessionsRequest::new().cwd(cwd.clone()).cursor(cursor.clone());
             request(id, "session/list", list)
@@ -75,6 +86,7 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
         AgentCall::DeleteSession { session } => {
             request(id, "session/delete", v1::DeleteSessionRequest::new(name(session)))
         }
+        AgentCall::Logout => request(id, "logout", v1::LogoutRequest::new()),
         AgentCall::Authenticate { method } => request(id, "authenticate", v1::AuthenticateRequest::new(method.clone())),
         AgentCall::SetOption { session, option, value, is_switch } => {
             let value = if *is_switch {
@@ -102,6 +114,12 @@ pub fn call(id: CallId, call: &AgentCall) -> Vec<u8> {
 
 fn name(session: &SessionId) -> v1::SessionId {
     v1::SessionId::new(&*session.0)
+}
+
+fn system_prompt(setup: &SessionSetup) -> Option<v1::SystemPrompt> {
+    let text = setup.system_prompt.as_deref()?;
+    let content = vec![v1::ContentBlock::Text(v1::TextContent::new(text))];
+    Some(v1::SystemPrompt::new(content))
 }
 
 fn servers(servers: &[McpServer]) -> Vec<v1::McpServer> {
@@ -186,6 +204,11 @@ pub fn notice(notice: &AgentNotice) -> Vec<u8> {
             jsonrpc: "2.0",
             method: "session/cancel",
             params: v1::CancelNotification::new(name(session)),
+        }),
+        AgentNotice::CancelRequest { call } => line(&Notification {
+            jsonrpc: "2.0",
+            method: "$/cancel_request",
+            params: serde_json::json!({ "requestId": call.0 }),
         }),
     }
 }
@@ -286,7 +309,7 @@ mod tests {
         assert!(initialize.contains(r#""terminal":true"#), "{initialize}");
         assert!(initialize.contains(r#""_meta":{"terminal_output":true}"#), "{initialize}");
         assert_eq!(
-            text(call(CallId(2), &AgentCall::NewSession { cwd: "/p".into(), mcp: Vec::new() })),
+            text(call(CallId(2), &AgentCall::NewSession(SessionSetup { cwd: "/p".into(), ..SessionSetup::default() }))),
             "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"session/new\",\"params\":{\"cwd\":\"/p\",\"mcpServers\":[]}}\n"
         );
         assert_eq!(
@@ -300,7 +323,10 @@ mod tests {
         assert_eq!(
             text(call(
                 CallId(4),
-                &AgentCall::LoadSession { session: session.clone(), cwd: cwd.clone(), mcp: Vec::new() }
+                &AgentCall::LoadSession {
+                    session: session.clone(),
+                    setup: SessionSetup { cwd: cwd.clone(), ..SessionSetup::default() }
+                }
             )),
             "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"session/load\",\"params\":{\"mcpServers\":[],\"cwd\":\"/p\",\"sessionId\":\"s\"}}\n"
         );
@@ -311,6 +337,10 @@ mod tests {
         assert_eq!(
             text(notice(&AgentNotice::Cancel { session: SessionId::from("s") })),
             "{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\",\"params\":{\"sessionId\":\"s\"}}\n"
+        );
+        assert_eq!(
+            text(notice(&AgentNotice::CancelRequest { call: CallId(7) })),
+            "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":7}}\n"
         );
     }
 

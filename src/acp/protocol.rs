@@ -89,7 +89,7 @@ impl Protocol {
             AgentCall::ListSessions { .. } => Kind::ListSessions,
             AgentCall::CloseSession { .. } => Kind::CloseSession,
             AgentCall::DeleteSession { .. } => Kind::DeleteSession,
-            AgentCall::Authenticate { .. } => Kind::Authenticate,
+            AgentCall::Logout | AgentCall::Authenticate { .. } => Kind::Authenticate,
             AgentCall::SetOption { .. } => Kind::SetOption,
             AgentCall::SetMode { .. } => Kind::SetMode,
             AgentCall::SetModel { .. } => Kind::SetModel,

@@ -16,6 +16,7 @@ use crate::acp::lines::{Line, LineSplitter};
 use crate::core::config::AgentSpec;
 use crate::core::ids::CallId;
 use crate::core::message::AgentCall;
+use crate::core::setup::SessionSetup;
 use crate::process::{self, AgentProcess, Spawn};
 
 /// How long `program --version` may take; the slowest seen took 2 s.
@@ -177,7 +178,8 @@ async fn greet(talk: &mut Talk, cwd: &Path, checked: &mut Checked) -> Result<(),
             "it speaks version {spoken} of the protocol, and we speak version 1"
         )));
     }
-    match talk.ask(CallId(2), &AgentCall::NewSession { cwd: cwd.to_owned(), mcp: Vec::new() }, ANSWER_PATIENCE).await? {
+    let setup = SessionSetup { cwd: cwd.to_owned(), ..SessionSetup::default() };
+    match talk.ask(CallId(2), &AgentCall::NewSession(setup), ANSWER_PATIENCE).await? {
         Ok(session) => {
             checked.starts_session = Some(true);
             let can_delete = result["agentCapabilities"]["sessionCapabilities"]["delete"].is_object();

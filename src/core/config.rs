@@ -28,6 +28,10 @@ pub struct Config {
     pub default_agent: String,
     /// MCP servers, by name.
     pub mcp_servers: Vec<McpServer>,
+    /// Further folders of every session's workspace, absolute.
+    pub additional_directories: Vec<PathBuf>,
+    /// What every session's model is told.
+    pub system_prompt: Option<String>,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// Milliseconds between two looks at where an agent is.

@@ -171,6 +171,7 @@ impl State {
             (PendingCall::Delete, result) => self.deleted(result.map(drop)),
             (PendingCall::Close, _) => {}
             (PendingCall::Authenticate(chat), result) => self.authenticated(chat, result.map(drop)),
+            (PendingCall::Logout(chat), result) => self.signed_out(chat, result.map(drop)),
             (PendingCall::SetOption(chat, option, value), Ok(Answer::OptionSet(all))) => {
                 self.option_is_set(chat, &option, &value, all);
             }

@@ -108,6 +108,8 @@ pub enum UserAction {
     Cancel(ChatId),
     /// They sign in by this way of the agent's.
     Authenticate(ChatId, String),
+    /// They sign out of this chat's agent.
+    SignOut(ChatId),
     /// They have signed in in a terminal.
     SignedIn(ChatId),
     /// An option of a session is set.

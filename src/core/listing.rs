@@ -96,7 +96,9 @@ impl State {
     }
 
     pub(super) fn list_refused(&mut self, question: QuestionId, error: &RpcError) {
-        let agent = self.listings.get(&question).map(|listing| listing.agent.clone()).unwrap_or_default();
+        let Some(listing) = self.listings.get(&question) else { return };
+        let (conn, agent) = (listing.conn, listing.agent.clone());
+        self.give_up(conn, |_, purpose| *purpose == PendingCall::List(question));
         self.list_is_complete(question, Some(format!("{agent} did not list its sessions: {error}.")));
     }
 

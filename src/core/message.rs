@@ -8,10 +8,10 @@ use super::effect::SessionInfo;
 use super::elicitation::form::Filled;
 use super::elicitation::{Elicitation, Scope};
 use super::ids::{CallId, SessionId};
-use super::mcp::McpServer;
 use super::plan::Plan;
 use super::prompt::{PromptBlock, PromptCapabilities};
 use super::requests::ReplyToken;
+use super::setup::SessionSetup;
 use super::sign_in::SignInMethod;
 use super::tool_call::ToolCallPatch;
 use super::transcript::{Severity, Speaker};
@@ -298,38 +298,27 @@ pub enum AgentCall {
     /// `initialize`.
     Initialize,
     /// `session/new`.
-    NewSession {
-        /// Absolute working directory.
-        cwd: PathBuf,
-        /// MCP servers that it can use.
-        mcp: Vec<McpServer>,
-    },
+    NewSession(SessionSetup),
     /// `session/load`: its history comes before the answer.
     LoadSession {
         /// The session.
         session: SessionId,
-        /// Absolute working directory.
-        cwd: PathBuf,
-        /// MCP servers that it can use.
-        mcp: Vec<McpServer>,
+        /// What it is set up with.
+        setup: SessionSetup,
     },
     /// `session/resume`: the same without its history.
     ResumeSession {
         /// The session.
         session: SessionId,
-        /// Absolute working directory.
-        cwd: PathBuf,
-        /// MCP servers that it can use.
-        mcp: Vec<McpServer>,
+        /// What it is set up with.
+        setup: SessionSetup,
     },
     /// `session/fork`.
     ForkSession {
         /// The session that is copied.
         session: SessionId,
-        /// Absolute working directory.
-        cwd: PathBuf,
-        /// MCP servers that it can use.
-        mcp: Vec<McpServer>,
+        /// What it is set up with.
+        setup: SessionSetup,
     },
     /// `session/list`.
     ListSessions {
@@ -348,6 +337,8 @@ pub enum AgentCall {
         /// The session.
         session: SessionId,
     },
+    /// `logout`.
+    Logout,
     /// `authenticate`.
     Authenticate {
         /// The id of the way.
@@ -407,6 +398,12 @@ pub struct SessionCapabilities {
     pub mcp_http: bool,
     /// MCP servers over server-sent events.
     pub mcp_sse: bool,
+    /// Further folders of a session's workspace.
+    pub additional_directories: bool,
+    /// A text of the user's for the model, behind the agent's own.
+    pub system_prompt: bool,
+    /// `logout`.
+    pub logout: bool,
 }
 
 /// What a request of ours was answered with.
@@ -464,6 +461,11 @@ pub enum AgentNotice {
     Cancel {
         /// The session.
         session: SessionId,
+    },
+    /// `$/cancel_request`: we do not need the answer to that call any more.
+    CancelRequest {
+        /// The call.
+        call: CallId,
     },
 }
 

@@ -22,6 +22,7 @@ pub mod prompt;
 pub mod quirks;
 pub mod rejections;
 pub mod requests;
+pub mod setup;
 pub mod state;
 pub mod status;
 pub mod text;
@@ -96,6 +97,7 @@ impl State {
             UserAction::TakeBack(chat, id) => self.take_back(chat, id),
             UserAction::Cancel(chat) => self.cancel(chat),
             UserAction::Authenticate(chat, method) => self.authenticate(chat, method),
+            UserAction::SignOut(chat) => self.sign_out(chat),
             UserAction::SignedIn(chat) => self.signed_in(chat),
             UserAction::SetOption { chat, option, value } => self.set_option(chat, &option, &value),
             UserAction::Respond { request, option } => self.respond(request, &option),

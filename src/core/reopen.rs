@@ -95,7 +95,7 @@ impl State {
 
     /// Opens the known session of a chat in the best way that its agent can; `false` if a new one is to begin.
     pub(super) fn reopen(&mut self, id: ChatId, conn: ConnId) -> bool {
-        let mcp = self.mcp_servers(conn);
+        let setup = self.setup(id, conn);
         let Some((chat, connection)) = self.chats.get_mut(&id).zip(self.connections.get_mut(&conn)) else {
             return true;
         };
@@ -115,7 +115,7 @@ impl State {
                 return false;
             }
         };
-        let (session, cwd) = (known.session.clone(), chat.cwd.clone());
+        let session = known.session.clone();
         if way != Way::Fork {
             if connection.sessions.get(&session).is_some_and(|other| *other != id) {
                 self.fail_chat(id, "That session is open in another chat of this Neovim; go there.".to_owned());
@@ -130,12 +130,12 @@ impl State {
                 if replay == Replay::Shown {
                     chat.transcript.begin_session();
                 }
-                (PendingCall::OpenSession(id, "session/load"), AgentCall::LoadSession { session, cwd, mcp })
+                (PendingCall::OpenSession(id, "session/load"), AgentCall::LoadSession { session, setup })
             }
             Way::Resume => {
-                (PendingCall::OpenSession(id, "session/resume"), AgentCall::ResumeSession { session, cwd, mcp })
+                (PendingCall::OpenSession(id, "session/resume"), AgentCall::ResumeSession { session, setup })
             }
-            Way::Fork => (PendingCall::NewSession(id), AgentCall::ForkSession { session, cwd, mcp }),
+            Way::Fork => (PendingCall::NewSession(id), AgentCall::ForkSession { session, setup }),
         };
         self.emit(Show::Commands(id, Vec::new()));
         self.await_session(id, conn, purpose, call);

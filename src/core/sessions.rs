@@ -56,9 +56,8 @@ impl State {
         if self.reopen(id, conn) {
             return;
         }
-        let Some(cwd) = self.chats.get(&id).map(|chat| chat.cwd.clone()) else { return };
-        let mcp = self.mcp_servers(conn);
-        self.await_session(id, conn, PendingCall::NewSession(id), AgentCall::NewSession { cwd, mcp });
+        let setup = self.setup(id, conn);
+        self.await_session(id, conn, PendingCall::NewSession(id), AgentCall::NewSession(setup));
     }
 
     /// Asks for a session in one way or another.
@@ -112,7 +111,7 @@ impl State {
         for (session, update) in early {
             self.update(conn, session, update);
         }
-        self.tell_dropped_mcp_servers(id, conn);
+        self.tell_what_was_dropped(id, conn);
         self.set_defaults(conn, id);
         self.send_again(id);
         self.send_next_prompt(id);
@@ -185,7 +184,8 @@ impl State {
         chat.replay = Replay::None;
         let (conn, session) = match std::mem::replace(&mut chat.session, Session::None) {
             Session::Ready(conn, session) => (conn, session),
-            Session::Creating(conn, _) => {
+            Session::Creating(conn, call) => {
+                self.give_up(conn, |at, _| at == call);
                 // One that was being opened has a name already.
                 if let Some(connection) = self.connections.get_mut(&conn) {
                     connection.sessions.retain(|_, of| *of != id);
@@ -203,6 +203,18 @@ impl State {
             self.effects.push(Effect::ForgetSession(conn, session));
         }
         self.release_terminals(|of, _| of == id);
+    }
+
+    /// Nobody waits for the answers to these calls any more: the agent need not work on them. An answer that comes all the
+    /// same is still understood.
+    pub(super) fn give_up(&mut self, conn: ConnId, is_meant: impl Fn(CallId, &PendingCall) -> bool) {
+        let Some(connection) = self.connections.get(&conn).filter(|connection| connection.phase == Phase::Ready) else {
+            return;
+        };
+        let meant = connection.calls.iter().filter(|(call, purpose)| is_meant(**call, purpose));
+        for call in meant.map(|(call, _)| *call).collect::<Vec<_>>() {
+            self.effects.push(Effect::Notify(conn, AgentNotice::CancelRequest { call }));
+        }
     }
 
     /// Ends the agent's process and starts it anew, for every chat that it served.

@@ -134,6 +134,36 @@ impl State {
         }
     }
 
+    /// The user signs out of the agent of this chat, for all of its sessions.
+    pub(super) fn sign_out(&mut self, id: ChatId) {
+        let Some(conn) = self.chats.get(&id).and_then(|chat| chat.session.conn()) else {
+            self.emit(Show::Message(MessageLevel::Warn, "The agent does not run: nobody is signed in.".to_owned()));
+            return;
+        };
+        if self.can(conn).logout {
+            self.call(conn, PendingCall::Logout(id), AgentCall::Logout);
+        } else {
+            let agent = self.chats.get(&id).map(|chat| chat.agent.clone()).unwrap_or_default();
+            let text = format!("{agent} has no way to sign out from here; its own program may have one.");
+            self.emit(Show::Message(MessageLevel::Warn, text));
+        }
+    }
+
+    /// The agent says whether that worked. What it refuses from now on leads to [`State::wants_sign_in`].
+    pub(super) fn signed_out(&mut self, id: ChatId, result: Result<(), RpcError>) {
+        match result {
+            Ok(()) => {
+                let text = "You are signed out; with the next prompt the agent may want you to sign in again.";
+                self.note(id, Severity::Info, text);
+            }
+            Err(error) => {
+                let text = format!("Signing out did not work: {error}.");
+                self.note(id, Severity::Error, text.clone());
+                self.emit(Show::Message(MessageLevel::Error, text));
+            }
+        }
+    }
+
     /// The user has signed in in a terminal: only a new process knows of it.
     pub(super) fn signed_in(&mut self, id: ChatId) {
         let Some(sign_in) = self.chats.get_mut(&id).and_then(|chat| chat.sign_in.take()) else { return };

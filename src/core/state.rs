@@ -202,6 +202,7 @@ pub(super) enum PendingCall {
     /// Whatever is answered is no news.
     Close,
     Authenticate(ChatId),
+    Logout(ChatId),
     /// An option and the value that it is to have.
     SetOption(ChatId, String, String),
     Prompt(ChatId, TurnId),

@@ -27,6 +27,8 @@ const DEFAULT_BUSY_PATIENCE: u64 = 9_000;
 pub(super) struct Settings {
     agents: BTreeMap<String, AgentSpec>,
     mcp_servers: Vec<McpServer>,
+    additional_directories: Vec<PathBuf>,
+    system_prompt: Option<String>,
     default_agent: Option<String>,
     timeouts: Timeouts,
     follow_interval: u64,
@@ -52,6 +54,8 @@ impl Default for Settings {
             agents: BTreeMap::new(),
             default_agent: None,
             mcp_servers: Vec::new(),
+            additional_directories: Vec::new(),
+            system_prompt: None,
             timeouts: Timeouts::default(),
             follow_interval: DEFAULT_FOLLOW_INTERVAL,
             tell_rejections: true,
@@ -75,6 +79,12 @@ impl Settings {
             agents: named(config, "agents").into_iter().map(|(name, spec)| (name, agent(spec))).collect(),
             default_agent: string(config, "default_agent"),
             mcp_servers: mcp_servers(config),
+            additional_directories: array(config, "additional_directories")
+                .iter()
+                .filter_map(text)
+                .map(PathBuf::from)
+                .collect(),
+            system_prompt: string(config, "system_prompt").filter(|text| !text.trim().is_empty()),
             timeouts: Timeouts {
                 initialize: integer(times, "initialize").unwrap_or(defaults.timeouts.initialize),
                 session_new: integer(times, "session_new").unwrap_or(defaults.timeouts.session_new),
@@ -115,9 +125,18 @@ impl Settings {
         );
         let names = agents.keys().cloned().collect();
         let Self { timeouts, follow_interval, tell_rejections, .. } = *self;
-        let rules = self.rules.clone();
-        let mcp_servers = self.mcp_servers.clone();
-        (Config { agents, default_agent, mcp_servers, timeouts, follow_interval, tell_rejections, rules }, names)
+        let config = Config {
+            agents,
+            default_agent,
+            mcp_servers: self.mcp_servers.clone(),
+            additional_directories: self.additional_directories.clone(),
+            system_prompt: self.system_prompt.clone(),
+            timeouts,
+            follow_interval,
+            tell_rejections,
+            rules: self.rules.clone(),
+        };
+        (config, names)
     }
 }
 

@@ -21,15 +21,19 @@ impl Owner {
     pub(super) fn weigh(&self, job: WeighJob) {
         let (finish, store) = (self.finish.clone(), self.store.clone());
         tokio::spawn(async move {
-            let WeighJob { request, root, candidates } = job;
+            let WeighJob { request, root, additional, candidates } = job;
             let named_root = root.clone();
-            let resolved = tokio::task::spawn_blocking(move || places(&root, candidates)).await;
+            let resolved = tokio::task::spawn_blocking(move || {
+                let (root, places) = places(&root, candidates);
+                (root, additional.iter().map(|folder| self::resolved(folder)).collect(), places)
+            });
+            let resolved = resolved.await;
             // A panic there is none of the request: what is not resolved is asked about.
-            let (root, places, is_complete) = match resolved {
-                Ok((root, places)) => (root, places, true),
+            let (root, additional, places, is_complete) = match resolved {
+                Ok((root, additional, places)) => (root, additional, places, true),
                 Err(error) => {
                     tracing::error!(%error, "the paths of a request could not be resolved");
-                    (named_root, Vec::new(), false)
+                    (named_root, Vec::new(), Vec::new(), false)
                 }
             };
             let kept = match &store {
@@ -43,8 +47,8 @@ impl Owner {
             });
             let kept = kept.into_iter().map(kept_answer).collect();
             // The owner is gone only when the helper ends.
-            let _ = finish
-                .send(Finished::Work(Box::new(Event::Weighed(request, Weighed { root, places, is_complete, kept }))));
+            let weighed = Weighed { root, additional, places, is_complete, kept };
+            let _ = finish.send(Finished::Work(Box::new(Event::Weighed(request, weighed))));
         });
     }
 

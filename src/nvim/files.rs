@@ -187,7 +187,8 @@ impl Files {
             Ok(part) => FileOutcome::Read(part.to_owned()),
             Err(problem) => return FileOutcome::Refused(format!("{}: {problem}", path.display())),
         };
-        self.shared.seen.remember(&job.session, &path, &current.text, current.is_of_disk);
+        let turn = self.checkpoints.last_turn(job.chat);
+        self.shared.seen.remember_read(&job.session, &path, &current.text, current.is_of_disk, turn);
         self.mirror_ahead(path);
         answer
     }
@@ -230,7 +231,8 @@ impl Files {
         match result {
             Ok(left) => {
                 self.keep_left(&job, &path).await;
-                self.shared.seen.remember(&job.session, &path, &left, true);
+                let turn = self.checkpoints.last_turn(job.chat);
+                self.shared.seen.remember(&job.session, &path, &left, true, turn);
                 FileOutcome::Written
             }
             Err(trouble) => trouble.into(),

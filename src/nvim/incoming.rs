@@ -217,6 +217,7 @@ fn action(name: &str, arguments: &Value) -> Option<UserAction> {
         "take_back" => UserAction::TakeBack(chat()?, PromptId(integer(arguments, "id")?)),
         "cancel" => UserAction::Cancel(chat()?),
         "authenticate" => UserAction::Authenticate(chat()?, string(arguments, "method")?),
+        "sign_out" => UserAction::SignOut(chat()?),
         "signed_in" => UserAction::SignedIn(chat()?),
         "set_option" => UserAction::SetOption {
             chat: chat()?,

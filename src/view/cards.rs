@@ -3,6 +3,7 @@
 use std::iter;
 use std::path::Path;
 
+use super::ansi;
 use super::diff::{DiffCache, DiffLines};
 use super::ops::Row;
 use crate::core::plan::{Plan, PlanStatus, PlanStep};
@@ -178,7 +179,11 @@ impl Card {
             ToolContent::Text(text) => {
                 let text = text.trim_end();
                 let count = if text.is_empty() { 0 } else { text.lines().count() };
-                let rows = text.lines().map(|line| Row::of(format!("  │ {line}"), "AgentChatDim"));
+                let mut colour = None;
+                let rows = text.lines().map(|line| match line.contains('\x1b') || colour.is_some() {
+                    true => tail_row(&ansi::pieces(line, &mut colour)),
+                    false => Row::of(format!("  │ {line}"), "AgentChatDim"),
+                });
                 self.add_lines(rows, count, "lines", is_final, || text.lines().next_back().unwrap_or_default());
             }
             ToolContent::Diff { .. } => {

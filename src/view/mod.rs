@@ -1,5 +1,6 @@
 //! What is shown, computed without Neovim: entries to rows, and rows to the smallest edits of the transcript buffer.
 
+mod ansi;
 mod cards;
 mod counts;
 mod diff;

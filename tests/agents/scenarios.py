@@ -273,7 +273,7 @@ def cancel_shell(chat: Chat) -> str:
     chat.answer("allow")
 
     def sleeping() -> list[str]:
-        return [line for line in chat.agent_processes().values() if line.startswith(plays.SLEEP)]
+        return [line for line in chat.agent_processes().values() if plays.SLEEPER in line]
 
     chat.wait(sleeping, "the command to run", TURN)
     start = time.monotonic()

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::changes;
 use crate::files::{READ, WRITE, at_work, at_work_with, content, is_modified, lines_of, on_disk, refusal, written};
-use crate::support::scenario::{Step, gate, read_file, write_file};
+use crate::support::scenario::{Scenario, Step, end_turn, gate, read_file, write_file};
 use crate::support::{Editor, ScriptedAgent, Setup};
 
 const OLD: &str = "one\ntwo\nthree\nfour\nfive\n";
@@ -566,4 +566,28 @@ fn a_write_waits_for_the_end_of_a_textlock() {
     written(&agent, 1);
     assert_eq!(on_disk(&editor, "a.txt"), NEW);
     assert_eq!(lines_of(&editor, "a.txt")[4], "FIVE");
+}
+
+/// An agent that reads with its own tools, and writes in a turn what it wrote in an earlier one.
+#[test]
+fn the_same_text_in_a_later_turn_is_a_change_again() {
+    let scenario = Scenario::new().on_prompt([write_file("a.txt", NEW), end_turn()]).on_prompt([
+        gate("typed"),
+        write_file("a.txt", NEW),
+        end_turn(),
+    ]);
+    let (agent, editor) = crate::chat::open(&scenario, Setup::new().file("a.txt", OLD).arg("a.txt"));
+    crate::chat::enter_code(&editor);
+    editor.prompt("go");
+    editor.wait_until("the first change", |e| on_disk(e, "a.txt") == NEW);
+    editor.wait_state("idle");
+    editor.command("AgentChat reject all");
+    editor.wait_until("the old text", |e| on_disk(e, "a.txt") == OLD && !is_modified(e, "a.txt"));
+    editor.prompt("again");
+    agent.wait_gate("typed");
+    typed(&editor, "ggAs<Esc>", &["ones", "two", "three", "four", "five"]);
+    agent.open_gate("typed");
+    written(&agent, 2);
+    editor.wait_until("both", |e| lines_of(e, "a.txt") == ["ones", "two", "three", "four", "FIVE"]);
+    assert_eq!(on_disk(&editor, "a.txt"), NEW);
 }

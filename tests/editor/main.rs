@@ -36,7 +36,7 @@ mod helper_life;
 mod interrupt;
 mod load;
 mod markdown;
-mod mcp_servers;
+
 mod messages;
 mod mirror;
 mod moments;
@@ -53,6 +53,7 @@ mod recordings;
 mod replay;
 mod scripted_agent;
 mod scrolling;
+mod session_setup;
 mod sessions;
 mod sign_in;
 mod snapshots;

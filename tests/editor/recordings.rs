@@ -91,6 +91,8 @@ impl Client {
         let config = Config {
             agents,
             mcp_servers: Vec::new(),
+            additional_directories: Vec::new(),
+            system_prompt: None,
             default_agent: "recorded".into(),
             timeouts: Timeouts::default(),
             follow_interval: 250,
@@ -130,8 +132,13 @@ impl Client {
                     Effect::Weigh(job) => {
                         let named = job.candidates.into_iter().filter(|candidate| !candidate.is_word);
                         let places = named.map(|Candidate { path, .. }| Place { named: path.clone(), resolved: path });
-                        let weighed =
-                            Weighed { root: job.root, places: places.collect(), is_complete: true, kept: Vec::new() };
+                        let weighed = Weighed {
+                            root: job.root,
+                            additional: Vec::new(),
+                            places: places.collect(),
+                            is_complete: true,
+                            kept: Vec::new(),
+                        };
                         events.push_back(Event::Weighed(job.request, weighed));
                     }
                     Effect::ReadFile(job, _) => {

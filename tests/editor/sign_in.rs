@@ -158,3 +158,35 @@ fn without_a_way_the_user_hears_what_to_do() {
     assert!(editor.messages().contains("no agent wants you to sign in"));
     assert!(agent.received("authenticate").is_empty());
 }
+
+#[test]
+fn who_signs_out_signs_in_again_with_the_next_prompt() {
+    let answer = json!({
+        "protocolVersion": 1,
+        "agentCapabilities": { "auth": { "logout": {} } },
+        "authMethods": [{ "id": "key", "name": "API key" }],
+    });
+    let scenario = Scenario::new()
+        .on_initialize([reply(answer)])
+        .on("logout", [reply_error(-32603, "busy")])
+        .on("logout", [reply(json!({}))])
+        .on_prompt(refused())
+        .on_prompt([chunk("here"), end_turn()])
+        .on("authenticate", [reply(json!({}))]);
+    let (agent, editor) = chat::open(&scenario, Setup::new());
+    picking(&editor, 1);
+    editor.command("AgentChat signout");
+    editor.wait_transcript("Signing out did not work: busy");
+    editor.command("AgentChat signout");
+    editor.wait_transcript("You are signed out");
+    editor.prompt("hello");
+    editor.wait_transcript("wants you to sign in");
+    editor.command("AgentChat signin");
+    editor.wait_transcript("here");
+    assert_eq!(agent.received("logout").len(), 2);
+
+    let (agent, editor) = chat::open(&Scenario::new(), Setup::new());
+    editor.command("AgentChat signout");
+    editor.wait_until("that there is no way", |e| e.messages().contains("no way to sign out"));
+    assert!(agent.received("logout").is_empty());
+}

@@ -154,6 +154,7 @@ impl State {
             PendingCall::NewSession(chat)
             | PendingCall::OpenSession(chat, _)
             | PendingCall::Authenticate(chat)
+            | PendingCall::Logout(chat)
             | PendingCall::SetOption(chat, ..)
             | PendingCall::Prompt(chat, _) => Some(*chat),
             PendingCall::Initialize | PendingCall::List(_) | PendingCall::Delete | PendingCall::Close => {

@@ -1,6 +1,7 @@
 //! What a request is about, as rules and marks look at it: taken from the call once, whatever form its agent gave it.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::path::{Component, Path, PathBuf};
 
 use super::marks::{self, Mark};
@@ -103,6 +104,8 @@ pub struct Facts {
     pub has_diff: bool,
     /// The project's folder, without links.
     pub root: PathBuf,
+    /// Further folders of the workspace, without links; none are known before they were resolved.
+    pub additional: Vec<PathBuf>,
     /// The paths; none are known before they were resolved.
     pub places: Vec<Place>,
     /// Whether all paths are known.
@@ -144,6 +147,7 @@ impl Facts {
             title: call.title.clone(),
             has_diff: call.content.iter().any(|content| matches!(content, ToolContent::Diff { .. })),
             root: PathBuf::new(),
+            additional: Vec::new(),
             places: Vec::new(),
             is_complete: false,
             folder: folder_of(call).map(|folder| root.join(folder)),
@@ -192,6 +196,7 @@ impl Facts {
     pub fn is_same_call(&self, other: &Self) -> bool {
         let bare = |facts: &Self| Self {
             root: PathBuf::new(),
+            additional: Vec::new(),
             places: Vec::new(),
             is_complete: false,
             marks: BTreeSet::new(),
@@ -206,7 +211,7 @@ impl Facts {
         places.retain(|place| !(self.runs() && Some(&place.named) == self.folder.as_ref() && place.resolved == root));
         let is_written = !matches!(self.kind.as_str(), "read" | "search" | "execute");
         for place in &places {
-            if !place.resolved.starts_with(&root) {
+            if !self.workspace(&root).any(|folder| place.resolved.starts_with(folder)) {
                 self.marks.insert(Mark::Outside);
             }
             self.marks.extend(marks::of_path(&place.resolved, is_written));
@@ -216,9 +221,14 @@ impl Facts {
         self.is_complete = is_complete && self.candidates.len() <= MOST_PATHS;
     }
 
-    /// Whether every path lies in the project's folder.
+    /// Whether every path lies in the workspace: the project's folder, and what the user added to it.
     pub fn is_inside(&self) -> bool {
-        self.is_complete && self.places.iter().all(|place| place.resolved.starts_with(&self.root))
+        let is_inside = |place: &Place| self.workspace(&self.root).any(|folder| place.resolved.starts_with(folder));
+        self.is_complete && self.places.iter().all(is_inside)
+    }
+
+    fn workspace<'a>(&'a self, root: &'a Path) -> impl Iterator<Item = &'a Path> {
+        iter::once(root).chain(self.additional.iter().map(PathBuf::as_path))
     }
 
     /// The folder that a command runs in, without links.

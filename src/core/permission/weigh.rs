@@ -24,6 +24,8 @@ pub struct WeighJob {
     pub request: OpenId,
     /// The project's folder.
     pub root: PathBuf,
+    /// Further folders of the workspace.
+    pub additional: Vec<PathBuf>,
     /// The paths that it may concern.
     pub candidates: Vec<Candidate>,
 }
@@ -33,6 +35,8 @@ pub struct WeighJob {
 pub struct Weighed {
     /// The project's folder, without links.
     pub root: PathBuf,
+    /// Further folders of the workspace, without links.
+    pub additional: Vec<PathBuf>,
     /// The paths that it concerns: of the words of a command only those that are paths.
     pub places: Vec<Place>,
     /// Whether that are all paths.
@@ -87,7 +91,8 @@ impl State {
             facts.command = None;
         }
         let candidates = facts.candidates.clone();
-        (facts, WeighJob { request, root, candidates })
+        let additional = self.config.additional_directories.clone();
+        (facts, WeighJob { request, root, additional, candidates })
     }
 
     /// A call that the user is asked about, or will be, has changed.
@@ -119,8 +124,9 @@ impl State {
         let Some(permission) = self.permissions.iter_mut().find(|permission| permission.request == request) else {
             return;
         };
-        let Weighed { root, places, is_complete, kept } = weighed;
+        let Weighed { root, additional, places, is_complete, kept } = weighed;
         if is_complete {
+            permission.facts.additional = additional;
             permission.facts.resolve(root, places, true);
         }
         self.effects.push(Effect::ClearTimer(TimerKey::Weigh(request)));

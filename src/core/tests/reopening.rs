@@ -20,6 +20,9 @@ const NOTHING: SessionCapabilities = SessionCapabilities {
     delete: false,
     mcp_http: false,
     mcp_sse: false,
+    additional_directories: false,
+    system_prompt: false,
+    logout: false,
 };
 
 impl World {

@@ -106,7 +106,7 @@ fn what_the_user_allowed_is_the_file_that_they_were_asked_about() {
     let path = PathBuf::from("/p/link");
     world.asks("1", AgentRequest::ReadFile { session: session(), path: path.clone(), line: None, limit: None });
     let places = vec![Place { named: path, resolved: "/outside/file".into() }];
-    let weighed = Weighed { root: "/p".into(), places, is_complete: true, kept: Vec::new() };
+    let weighed = Weighed { root: "/p".into(), additional: Vec::new(), places, is_complete: true, kept: Vec::new() };
     world.happen(Event::Weighed(OpenId(1), weighed));
     assert_eq!(world.asked(), [OpenId(1)]);
     world.user(UserAction::Respond { request: OpenId(1), option: "agentchat-allow-once".into() });

@@ -57,6 +57,8 @@ impl World {
             agents: BTreeMap::from([("one".to_owned(), spec.clone()), ("two".to_owned(), spec)]),
             default_agent: "one".into(),
             mcp_servers: Vec::new(),
+            additional_directories: Vec::new(),
+            system_prompt: None,
             timeouts: Timeouts { initialize: 1000, session_new: 1000, cancel_grace: 500 },
             follow_interval: 250,
             tell_rejections: true,
@@ -108,8 +110,13 @@ impl World {
             .iter()
             .filter(|candidate| !candidate.is_word)
             .map(|candidate| Place { named: candidate.path.clone(), resolved: normalized(&candidate.path) });
-        let weighed =
-            Weighed { root: job.root.clone(), places: places.collect(), is_complete: true, kept: self.kept.clone() };
+        let weighed = Weighed {
+            root: job.root.clone(),
+            additional: job.additional.clone(),
+            places: places.collect(),
+            is_complete: true,
+            kept: self.kept.clone(),
+        };
         Event::Weighed(job.request, weighed)
     }
 

@@ -3,8 +3,8 @@
 //! Texts are kept up to a bound, the newest ones; of the others only a fingerprint is known, which tells whether a text is
 //! the same, but is no base for a merge.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(super) struct View {
     pub(super) text: Option<Arc<str>>,
     /// Whether the disk had this text, not a buffer with unsaved changes alone.
     pub(super) is_of_disk: bool,
+    /// The turn of the chat in which it read or wrote it.
+    pub(super) turn: u64,
 }
 
 /// The texts that the next write of each session is based on.
@@ -45,6 +47,8 @@ pub(super) struct Seen {
 
 #[derive(Debug, Default)]
 struct Views {
+    /// Sessions that have read a file through Neovim.
+    readers: HashSet<Session>,
     of: HashMap<Session, HashMap<PathBuf, (u64, View)>>,
     bytes: usize,
     /// Counts what is remembered, so that the oldest is known.
@@ -92,9 +96,20 @@ impl Seen {
         self.views.lock().of.get(session)?.get(path).map(|(_, view)| view.clone())
     }
 
-    /// The session read or wrote this.
-    pub(super) fn remember(&self, session: &Session, path: &Path, text: &str, is_of_disk: bool) {
-        let view = View { fingerprint: self.fingerprint(text), text: Some(text.into()), is_of_disk };
+    /// The session read this in that turn.
+    pub(super) fn remember_read(&self, session: &Session, path: &Path, text: &str, is_of_disk: bool, turn: u64) {
+        self.remember(session, path, text, is_of_disk, turn);
+        self.views.lock().readers.insert(session.clone());
+    }
+
+    /// Whether the session has ever read a file through Neovim. One that has not reads with its own tools, if at all.
+    pub(super) fn is_reader(&self, session: &Session) -> bool {
+        self.views.lock().readers.contains(session)
+    }
+
+    /// The session left this in that turn.
+    pub(super) fn remember(&self, session: &Session, path: &Path, text: &str, is_of_disk: bool, turn: u64) {
+        let view = View { fingerprint: self.fingerprint(text), text: Some(text.into()), is_of_disk, turn };
         let mut views = self.views.lock();
         views.count += 1;
         views.bytes += text.len();
@@ -108,6 +123,7 @@ impl Seen {
     pub(super) fn forget(&self, conn: ConnId) {
         let mut views = self.views.lock();
         views.of.retain(|(of, _), _| *of != conn);
+        views.readers.retain(|(of, _)| *of != conn);
         views.count_bytes();
     }
 
@@ -115,6 +131,7 @@ impl Seen {
     pub(super) fn forget_session(&self, session: &Session) {
         let mut views = self.views.lock();
         views.of.remove(session);
+        views.readers.remove(session);
         views.count_bytes();
     }
 }
@@ -131,9 +148,9 @@ mod tests {
     fn a_session_sees_for_itself_and_is_forgotten() {
         let seen = Seen::default();
         let path = Path::new("/a");
-        seen.remember(&session(1, "a"), path, "\u{feff}one", true);
-        seen.remember(&session(1, "b"), path, "two", false);
-        seen.remember(&session(2, "a"), path, "three", true);
+        seen.remember(&session(1, "a"), path, "\u{feff}one", true, 1);
+        seen.remember(&session(1, "b"), path, "two", false, 1);
+        seen.remember(&session(2, "a"), path, "three", true, 1);
         let fingerprint = |conn, id| seen.get(&session(conn, id), path).map(|view| view.fingerprint);
         assert_eq!(fingerprint(1, "a"), Some(seen.fingerprint("one")));
         assert_ne!(fingerprint(1, "b"), Some(seen.fingerprint("one")));
@@ -151,7 +168,7 @@ mod tests {
         let seen = Seen { most: 10, ..Seen::default() };
         let of = session(1, "a");
         for (name, text) in [("/a", "12345"), ("/b", "12345"), ("/a", "123456"), ("/c", "12")] {
-            seen.remember(&of, Path::new(name), text, true);
+            seen.remember(&of, Path::new(name), text, true, 1);
         }
         let text = |name| seen.get(&of, Path::new(name)).and_then(|view| view.text);
         assert_eq!(text("/a").as_deref(), Some("123456"));

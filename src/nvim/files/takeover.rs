@@ -153,7 +153,7 @@ impl Files {
             *whose = Whose::Agents;
             if let (Some(session), Some(text)) = (&job.session, as_text(&now)) {
                 // It is what the agent's next write is based on.
-                self.shared.seen.remember(session, path, text, true);
+                self.shared.seen.remember(session, path, text, true, self.checkpoints.last_turn(chat));
             }
         }
         let is_same = has_changed == Some(false) && *whose == Whose::Somebodys;

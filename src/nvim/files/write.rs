@@ -10,6 +10,7 @@ use super::buffer::Loaded;
 use super::due::Follow;
 use super::hunks::{Handover, Pending, Written};
 use super::plan::{Base, Clash, Plan, Saving, Scene, plan, read_by_itself};
+use super::seen::View;
 use super::{Behind, Files, MODULE, PATIENCE, Trouble, blocking, is_true, read_disk};
 use crate::checkpoint::look;
 use crate::core::effect::FileJob;
@@ -149,7 +150,7 @@ impl Files {
             None => lines.to_owned(),
         };
         let users = if loaded.modified { &buffer } else { disk.as_ref().unwrap_or(&buffer) };
-        let view = self.shared.seen.get(&job.session, path);
+        let view = self.known_to(job, path).await;
         let at_start = if view.is_none() { self.at_start(job, path).await } else { None };
         let at_start = at_start.map(|text| form.to_lines(&text));
         let seen = view.as_ref().and_then(|view| view.text.as_deref()).map(|text| form.to_lines(text));
@@ -173,6 +174,19 @@ impl Files {
         let plan = plan(scene, theirs)?;
         // What is due is the agent's, too.
         Ok(if due.is_some() { Plan { before: lines.to_owned(), ..plan } } else { plan })
+    }
+
+    /// What the session knows of the file through us. What it wrote in an earlier turn is no longer that, should the file have
+    /// been another one when this turn began, and the agent read with its own tools.
+    async fn known_to(&self, job: &FileJob, path: &Path) -> Option<View> {
+        let seen = &self.shared.seen;
+        let view = seen.get(&job.session, path)?;
+        if view.turn == self.checkpoints.last_turn(job.chat) || seen.is_reader(&job.session) {
+            return Some(view);
+        }
+        let at_start = self.at_start(job, path).await;
+        let is_other = at_start.is_some_and(|text| seen.fingerprint(&text) != view.fingerprint);
+        (!is_other).then_some(view)
     }
 
     /// What was on disk when the turn began, as far as that is known.
@@ -332,8 +346,7 @@ impl Files {
 
     /// What a write makes of a file that nobody has open: the user may have changed it, and closed it, since the agent read.
     async fn merged_on_disk(&self, job: &FileJob, path: &Path, disk: &str, theirs: &str) -> Result<String, Trouble> {
-        let seen = self.shared.seen.get(&job.session, path);
-        let read = match seen {
+        let read = match self.known_to(job, path).await {
             Some(view) if view.fingerprint == self.shared.seen.fingerprint(disk) => return Ok(theirs.to_owned()),
             Some(view) => view.text.map(|text| text.to_string()),
             None => self.at_start(job, path).await,

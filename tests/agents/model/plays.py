@@ -75,9 +75,11 @@ SHELL_COMMAND = f"echo shell-was-here > {SHELL_FILE} && cat {SHELL_FILE}"
 COLOURS = 6
 """Lines of the colourful command, one every half second."""
 COLOURS_COMMAND = (
-    f"for i in $(seq {COLOURS}); do printf '\\033[3%dmcolour %d\\033[0m\\n' $i $i; sleep 0.5; done"
+    f"for i in {' '.join(map(str, range(1, COLOURS + 1)))}; do printf '\\033[3%dmcolour %d\\033[0m\\n' $i $i; sleep 0.5; done"
 )
-SLEEP = "sleep 41.5"
+# Not `sleep`: claude-agent-acp blocks one that stands alone.
+SLEEPER = "import time; time.sleep(41.5)"
+SLEEP = f"python3 -c '{SLEEPER}'"
 
 HELLO = "Yes, still here."
 THOUGHT = "The question is about blanks."

@@ -1,9 +1,9 @@
-//! The user's MCP servers, as each session's agent is told of them.
+//! What each session is set up with: the MCP servers of the user, further folders, a text for the model.
 
 use serde_json::{Value as Json, json};
 
 use crate::chat;
-use crate::support::scenario::{Scenario, initialized};
+use crate::support::scenario::{Scenario, end_turn, gate, initialized, new_session, request};
 use crate::support::{Editor, Setup};
 
 fn configured() -> Setup {
@@ -50,4 +50,40 @@ fn what_is_wrong_with_one_is_told_by_its_name() {
         let errors = editor.lua("return require('agentchat.config').errors()", json!([]));
         assert!(errors.to_string().contains("mine") && errors.to_string().contains(problem), "{errors}");
     }
+}
+
+#[test]
+fn folders_and_a_text_go_to_every_session_that_takes_them() {
+    let more = tempfile::tempdir().unwrap();
+    std::fs::write(more.path().join("b.txt"), "there\n").unwrap();
+    let folder = more.path().canonicalize().unwrap();
+    let setup =
+        || Setup::new().config("additional_directories", json!([folder])).config("system_prompt", json!("Be brief."));
+    let takes = json!({ "sessionCapabilities": { "additionalDirectories": {}, "systemPrompt": {} } });
+    let read = request("fs/read_text_file", json!({ "sessionId": "$session", "path": folder.join("b.txt") }));
+    let scenario = Scenario::new().on_initialize([initialized(takes)]).on_prompt([read, end_turn()]);
+    let (agent, editor) = chat::open(&scenario, setup());
+    let sent = agent.received("session/new")[0]["params"].clone();
+    assert_eq!(sent["additionalDirectories"], json!([folder]));
+    assert_eq!(sent["systemPrompt"], json!({ "mode": "append", "content": [{ "type": "text", "text": "Be brief." }] }));
+    // It belongs to the workspace: nobody is asked.
+    editor.prompt("read it");
+    assert_eq!(agent.wait_answer("fs/read_text_file", 1)["result"]["content"], json!("there\n"));
+
+    let (agent, editor) = chat::open(&Scenario::new(), setup());
+    let sent = agent.received("session/new")[0]["params"].clone();
+    assert_eq!((sent.get("additionalDirectories"), sent.get("systemPrompt")), (None, None));
+    editor.wait_transcript("scripted takes no `additional_directories`");
+    editor.wait_transcript("scripted takes no `system_prompt`");
+}
+
+#[test]
+fn a_session_that_nobody_waits_for_is_taken_back() {
+    let scenario = Scenario::new().on_new_session([gate("late"), new_session()]);
+    let (agent, editor) = chat::start(&scenario, Setup::new().config("timeouts", json!({ "session_new": 300 })));
+    editor.command("AgentChat open");
+    editor.wait_until("the failure", |e| e.status()["state"] == "failed");
+    agent.wait_received("$/cancel_request", 1);
+    let asked = agent.received("session/new")[0]["id"].clone();
+    assert_eq!(agent.received("$/cancel_request")[0]["params"], json!({ "requestId": asked }));
 }
