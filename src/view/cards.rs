@@ -180,9 +180,12 @@ impl Card {
                 let text = text.trim_end();
                 let count = if text.is_empty() { 0 } else { text.lines().count() };
                 let mut colour = None;
-                let rows = text.lines().map(|line| match line.contains('\x1b') || colour.is_some() {
-                    true => tail_row(&ansi::pieces(line, &mut colour)),
-                    false => Row::of(format!("  │ {line}"), "AgentChatDim"),
+                let rows = text.lines().map(|line| {
+                    if line.contains('\x1b') || colour.is_some() {
+                        tail_row(&ansi::pieces(line, &mut colour))
+                    } else {
+                        Row::of(format!("  │ {line}"), "AgentChatDim")
+                    }
                 });
                 self.add_lines(rows, count, "lines", is_final, || text.lines().next_back().unwrap_or_default());
             }

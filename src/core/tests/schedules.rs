@@ -388,6 +388,7 @@ impl Outside {
             AgentCall::ListSessions { .. } => Answer::Sessions { sessions: Vec::new(), next: Some("c".into()) },
             AgentCall::CloseSession { .. }
             | AgentCall::DeleteSession { .. }
+            | AgentCall::Logout
             | AgentCall::Authenticate { .. }
             | AgentCall::SetMode { .. }
             | AgentCall::SetModel { .. } => Answer::Done,

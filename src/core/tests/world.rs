@@ -268,6 +268,7 @@ fn method_of(call: &AgentCall) -> &'static str {
         AgentCall::ListSessions { .. } => "session/list",
         AgentCall::CloseSession { .. } => "session/close",
         AgentCall::DeleteSession { .. } => "session/delete",
+        AgentCall::Logout => "logout",
         AgentCall::Authenticate { .. } => "authenticate",
         AgentCall::SetOption { .. } => "session/set_config_option",
         AgentCall::SetMode { .. } => "session/set_mode",
