@@ -37,6 +37,29 @@ function M.watch(channel, buffer, marker)
   end)
 end
 
+---@type number[] how long lines took to come, in ms
+M.delays = {}
+
+---Notes how long each line `at NS` took from the clock in it until it is in the buffer.
+---@param buffer integer
+function M.trickle(buffer)
+  local known = {}
+  local function look(_, _, _, first, _, last)
+    local now = vim.uv.hrtime()
+    for _, line in ipairs(vim.api.nvim_buf_get_lines(buffer, first, last, false)) do
+      local at = line:match("^at (%d+)")
+      if at and not known[at] then
+        known[at] = true
+        M.delays[#M.delays + 1] = (now - tonumber(at)) / 1e6
+      end
+    end
+  end
+  for _, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, -1, false)) do
+    known[line:match("^at (%d+)") or ""] = true
+  end
+  vim.api.nvim_buf_attach(buffer, false, { on_lines = look })
+end
+
 ---How many highlights the client has put on the text.
 ---@param buffer integer
 ---@return integer

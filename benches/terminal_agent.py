@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An agent that does one thing: with the first prompt it runs a command, the first argument, in a terminal."""
+"""An agent that does one thing: with a prompt it runs a command, the first argument, in a terminal, or in as many as the
+second argument says."""
 
 import json
 import sys
@@ -22,7 +23,8 @@ def main() -> None:
             send({"id": ident, "result": {"sessionId": "s"}})
         elif method == "session/prompt":
             params = {"sessionId": "s", "command": "sh", "args": ["-c", sys.argv[1]]}
-            send({"id": "create", "method": "terminal/create", "params": params})
+            for number in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1):
+                send({"id": f"create-{number}", "method": "terminal/create", "params": params})
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 //! * [`row`] and `plain`: a row of it in colours; lines that need no emulator;
 //! * [`pty`]: the process and its pseudo terminal.
 
+#[cfg(test)]
+mod captures;
 pub mod painter;
 mod plain;
 pub mod pty;

@@ -32,6 +32,8 @@ class Agent:
     writes_through_client: bool = False
     """Uses `fs/write_text_file`, so that an open buffer gets the change itself."""
     stop_after_reject: str = "end_turn"
+    tells_output: bool = True
+    """Sends what a command of its own printed; one that does not has `content: []` at the end of the call."""
 
     @property
     def version(self) -> str:
@@ -166,6 +168,7 @@ AGENTS = {
             env=_gemini_env,
             home=_gemini_home,
             writes_through_client=True,
+            tells_output=False,
         ),
         Agent(
             name="opencode",
