@@ -194,7 +194,7 @@ fn requests_that_are_not_served_are_refused_at_once() {
         "x/unknown",
         "_vendor.example/ask",
         "terminal/resize",
-        "elicitation/create",
+        "elicitation/withdraw",
         "mcp/message",
         "session/prompt",
         "",

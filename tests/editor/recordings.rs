@@ -290,7 +290,7 @@ fn every_request_of_every_recorded_agent_is_answered_once() {
         assert_eq!(answered, asked, "{}", recording.name());
         for (id, method) in client.requests {
             let (_, reply) = client.replies.iter().find(|(answered, _)| *answered == id).unwrap();
-            let families = ["fs/", "terminal/", "session/request_permission"];
+            let families = ["fs/", "terminal/", "session/request_permission", "elicitation/create"];
             let is_served = families.iter().any(|family| method.starts_with(family));
             assert_eq!(reply["error"]["code"] == -32601, !is_served, "{} {method}: {reply}", recording.name());
             assert_ne!(reply["error"]["code"], -32602, "{} {method}: {reply}", recording.name());
