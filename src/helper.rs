@@ -591,7 +591,6 @@ impl Owner {
         }
     }
 
-    /// Ends every agent; nobody stays without an answer.
     /// Takes note of what Neovim has said before it closed the channel. (Somebody else who ends us does not close it.)
     async fn hear_out(&mut self) {
         while let Ok(Some(said)) = tokio::time::timeout(CLOSING, self.from_lua.recv()).await {
@@ -601,6 +600,7 @@ impl Owner {
         }
     }
 
+    /// Ends every agent; nobody stays without an answer.
     async fn shut_down(&mut self) {
         self.happen(Event::User(UserAction::Shutdown));
         self.keep_records(true);

@@ -413,12 +413,14 @@ fn a_script_answers_in_the_event_itself() {
       require("agentchat").respond("reject_once", event.data.request)
     end })
     "#;
-    let scenario =
-        asking([ask_permission("t1", "First thing").without_waiting(), ask_permission("t2", "Second thing")]);
+    // Which of the two is shown first, nobody promises: the turn must not end before both are answered.
+    let first = ask_permission("t1", "First thing").without_waiting();
+    let scenario = asking([first, ask_permission("t2", "Second thing"), gate("both")]);
     let (agent, editor) = chat::open(&scenario, Setup::new().init(init));
     editor.prompt("go");
-    editor.wait_transcript("went on");
     agent.wait_answer(ASK, 2);
+    agent.open_gate("both");
+    editor.wait_transcript("went on");
     let answers = agent.answers(ASK);
     assert!(
         answers.iter().all(|answer| answer["result"] == selected("reject_once")),

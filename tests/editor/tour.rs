@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::chat::{self, window};
+use crate::chat::window;
 use crate::support::{Editor, Setup};
 
 /// A project, no agent anywhere, no waiting.
@@ -29,7 +29,10 @@ fn the_tour_is_there_without_any_configuration() {
     });
     assert!(editor.transcript_has("hello"));
     assert!(editor.events("AgentChatError").is_empty());
-    assert_eq!(chat::times_in_messages(&editor, "agentchat: "), 0, "{}", editor.messages());
+    // All that there may be to say is what the tour proposes, if it has come that far.
+    let messages = editor.messages();
+    let others = messages.lines().filter(|line| line.contains("agentchat: ") && !line.contains("proposed: "));
+    assert_eq!(others.collect::<Vec<_>>(), [""; 0]);
 }
 
 /// Answers every request of the running turn, until the turn ends.
