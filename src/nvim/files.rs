@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use rmpv::Value;
@@ -33,7 +33,7 @@ use crate::checkpoint::Checkpoints;
 use crate::checkpoint::history::Was;
 use crate::core::effect::{FileJob, ReadRange};
 use crate::core::event::FileOutcome;
-use crate::core::ids::{ConnId, SessionId};
+use crate::core::ids::{ChatId, ConnId, SessionId};
 use crate::files::{disk, edits, paths};
 use due::Due;
 use mirror::Mirrors;
@@ -58,6 +58,7 @@ struct Shared {
     order: Order,
     seen: Seen,
     behind: Mutex<HashMap<PathBuf, Behind>>,
+    followed: Mutex<HashMap<PathBuf, Followed>>,
     due: Due,
     mirrors: Mirrors,
     /// The files with a write that was refused, which the user was shown.
@@ -76,6 +77,17 @@ struct Behind {
     base: Was,
     /// What the user was offered.
     offered: Option<Was>,
+}
+
+/// A buffer that followed its file before it was known whose doing that was: what an agent says of it may be heard later.
+#[derive(Debug)]
+struct Followed {
+    chat: ChatId,
+    turn: u64,
+    /// When the file changed.
+    stamp: Option<SystemTime>,
+    /// What the buffer had before, as Neovim would have written it.
+    before: String,
 }
 
 /// Why there is no text.

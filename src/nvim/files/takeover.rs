@@ -11,7 +11,7 @@ use super::buffer::{Form, Loaded};
 use super::due::Follow;
 use super::hunks::Written;
 use super::write::{Edited, Offer};
-use super::{Behind, FileJob, Files, PATIENCE, Trouble, blocking, is_true};
+use super::{Behind, FileJob, Files, Followed, PATIENCE, Trouble, blocking, is_true};
 use crate::changes::merge::{Conflicts, merge};
 use crate::checkpoint::history::Was;
 use crate::checkpoint::{index, look};
@@ -98,9 +98,13 @@ impl Files {
                 // What was first there, should this not be the first try.
                 base = base.or_else(|| news.base.take());
                 news.base.clone_from(&base);
-                if news.is_same {
+                let followed = if job.author == Author::Agent { self.followed(job.chat, &path) } else { None };
+                if news.is_same || followed.is_some() {
                     // What a clean buffer has is what was there before, whatever is remembered of earlier turns.
-                    let before = self.recognise(&path, &news).await?;
+                    let before = match followed {
+                        Some(before) => before,
+                        None => self.recognise(&path, &news).await?,
+                    };
                     whose = Whose::Agents;
                     base = Some(before.clone());
                     news.base = Some(before);
@@ -130,8 +134,8 @@ impl Files {
             tokio::time::sleep(EMPTY).await;
         }
         let (now, seen) = self.look_at_news(path).await?;
-        if author == Author::Unknown && job.stamp.is_some() && index::changed_at(path) != job.stamp {
-            // A later change, which may be the agent's, is told of by itself.
+        if job.stamp.is_some() && index::changed_at(path) != job.stamp {
+            // A later change is told of by itself: whose it is, this one says nothing about.
             return None;
         }
         let (now, seen, base, has_changed) = blocking(move || {
@@ -171,6 +175,8 @@ impl Files {
             let (now, before) = found.await.ok()??;
             // Neovim answers, and has told of the save, when it is over. One that waits for a key saves nothing.
             let _ = self.stat(path, Instant::now() + PATIENCE).await;
+            // The owner has been told by now, and takes note of it in its next turn.
+            tokio::task::yield_now().await;
             if seen(path) == before {
                 return (!self.checkpoints.is_own(path)).then_some((now, before));
             }
@@ -211,6 +217,21 @@ impl Files {
                 None
             }
         }
+    }
+
+    /// Takes note of what a buffer had before it followed a change of which nobody knew yet whose it is.
+    fn note_followed(&self, chat: ChatId, path: &Path, before: String) {
+        let (turn, stamp) = (self.checkpoints.last_turn(chat), index::changed_at(path));
+        let mut followed = self.shared.followed.lock();
+        followed.retain(|_, other| other.chat != chat || other.turn == turn);
+        followed.insert(path.to_owned(), Followed { chat, turn, stamp, before });
+    }
+
+    /// What the buffer had before it followed the last change of its file, if that was in the turn that still is the last.
+    fn followed(&self, chat: ChatId, path: &Path) -> Option<Was> {
+        let Followed { chat: of, turn, stamp, before } = self.shared.followed.lock().remove(path)?;
+        let is_it = of == chat && turn == self.checkpoints.last_turn(chat) && stamp == index::changed_at(path);
+        is_it.then(|| Was::Bytes { bytes: before.into_bytes().into(), mode: 0 })
     }
 
     /// Some agents write the disk by themselves and send the same text as well: the change on disk comes first. Whether that is
@@ -304,6 +325,9 @@ impl Files {
                 Edited::Done { .. } => {
                     if let Some(hunks) = hunks {
                         self.hand_over_rest(path, hunks).await;
+                    }
+                    if !is_agents && how == Adopted::There {
+                        self.note_followed(job.chat, path, as_saved(&loaded.form, &current));
                     }
                     self.shared.behind.lock().remove(path);
                     self.put_refused_away(path);
