@@ -16,6 +16,7 @@
 //! | `approval` | what may be done without asking; pure |
 //! | `tools` | the functions |
 //! | `model` | which endpoint and model |
+//! | `mcp` | the MCP servers of a session |
 //! | `commands` | slash commands |
 //! | `options` | modes and configuration options |
 //! | `failure` | what a failed request means for the user |
@@ -30,6 +31,7 @@ mod compaction;
 mod failure;
 mod history;
 mod instructions;
+mod mcp;
 mod model;
 mod options;
 mod records;

@@ -10,14 +10,15 @@ use agent_client_protocol_schema::v1::{
     AgentCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest, CloseSessionResponse,
     DeleteSessionRequest, DeleteSessionResponse, Error, ForkSessionRequest, ForkSessionResponse, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
-    LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
-    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities, SessionConfigOption,
-    SessionConfigOptionValue, SessionDeleteCapabilities, SessionForkCapabilities, SessionId, SessionInfo,
-    SessionListCapabilities, SessionModeState, SessionResumeCapabilities, SetSessionConfigOptionRequest,
+    LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse, PromptCapabilities,
+    PromptRequest, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
+    SessionConfigOption, SessionConfigOptionValue, SessionDeleteCapabilities, SessionForkCapabilities, SessionId,
+    SessionInfo, SessionListCapabilities, SessionModeState, SessionResumeCapabilities, SetSessionConfigOptionRequest,
     SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::SetOnce;
 use tokio::task::JoinSet;
 
 use super::client::Client;
@@ -71,7 +72,11 @@ impl Agent {
         // Version 1 whatever the client asked for: it is the newest that the agent speaks.
         Ok(InitializeResponse::new(ProtocolVersion::V1)
             .agent_capabilities(
-                AgentCapabilities::new().load_session(true).prompt_capabilities(prompts).session_capabilities(sessions),
+                AgentCapabilities::new()
+                    .load_session(true)
+                    .prompt_capabilities(prompts)
+                    .session_capabilities(sessions)
+                    .mcp_capabilities(McpCapabilities::new().http(true)),
             )
             .agent_info(name))
     }
@@ -91,7 +96,7 @@ impl Agent {
         client: Client,
         state: State,
         options: Options,
-        has_mcp: bool,
+        mcp: Vec<McpServer>,
     ) -> (SessionModeState, Vec<SessionConfigOption>) {
         // Sessions that have ended are only let go of here: one is never worth a wake-up.
         while self.tasks.try_join_next().is_some() {}
@@ -105,7 +110,8 @@ impl Agent {
             config,
             options: Arc::new(Mutex::new(options)),
             records: self.records.clone(),
-            has_mcp,
+            mcp,
+            servers: SetOnce::new(),
         };
         let (handle, task) = Session::new(setting, state);
         self.tasks.spawn(task);
@@ -115,10 +121,9 @@ impl Agent {
 
     fn new_session(&mut self, params: Value) -> Result<NewSessionResponse, Error> {
         let request: NewSessionRequest = decode(params)?;
-        let has_mcp = !request.mcp_servers.is_empty();
         let id = self.new_id();
         let client = self.client(id.clone(), request.cwd, request.additional_directories)?;
-        let (modes, options) = self.start(client, State::default(), Options::default(), has_mcp);
+        let (modes, options) = self.start(client, State::default(), Options::default(), request.mcp_servers);
         Ok(NewSessionResponse::new(id).modes(modes).config_options(options))
     }
 
@@ -131,33 +136,30 @@ impl Agent {
 
     async fn load_session(&mut self, params: Value) -> Result<LoadSessionResponse, Error> {
         let request: LoadSessionRequest = decode(params)?;
-        let has_mcp = !request.mcp_servers.is_empty();
         let (title, record) = self.kept(&request.session_id).await?;
         let client = self.client(request.session_id, request.cwd, request.additional_directories)?;
         replay(&client, &record).await.map_err(|_| Error::internal_error())?;
         let options = options_of(&record);
-        let (modes, options) = self.start(client, State::of_record(record, title), options, has_mcp);
+        let (modes, options) = self.start(client, State::of_record(record, title), options, request.mcp_servers);
         Ok(LoadSessionResponse::new().modes(modes).config_options(options))
     }
 
     async fn resume_session(&mut self, params: Value) -> Result<ResumeSessionResponse, Error> {
         let request: ResumeSessionRequest = decode(params)?;
-        let has_mcp = !request.mcp_servers.is_empty();
         let (title, record) = self.kept(&request.session_id).await?;
         let client = self.client(request.session_id, request.cwd, request.additional_directories)?;
         let options = options_of(&record);
-        let (modes, options) = self.start(client, State::of_record(record, title), options, has_mcp);
+        let (modes, options) = self.start(client, State::of_record(record, title), options, request.mcp_servers);
         Ok(ResumeSessionResponse::new().modes(modes).config_options(options))
     }
 
     async fn fork_session(&mut self, params: Value) -> Result<ForkSessionResponse, Error> {
         let request: ForkSessionRequest = decode(params)?;
-        let has_mcp = !request.mcp_servers.is_empty();
         let (_, record) = self.kept(&request.session_id).await?;
         let id = self.new_id();
         let client = self.client(id.clone(), request.cwd, request.additional_directories)?;
         let options = options_of(&record);
-        let (modes, options) = self.start(client, State::of_record(record, None), options, has_mcp);
+        let (modes, options) = self.start(client, State::of_record(record, None), options, request.mcp_servers);
         Ok(ForkSessionResponse::new(id).modes(modes).config_options(options))
     }
 

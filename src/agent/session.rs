@@ -1,22 +1,23 @@
 //! One session: its prompts one after the other, each of which a cancel can end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use agent_client_protocol_schema::MaybeUndefined;
 use agent_client_protocol_schema::v1::{
-    AvailableCommandsUpdate, ConfigOptionUpdate, ContentBlock, ContentChunk, EmbeddedResourceResource, MessageId,
-    Notice, NoticeSeverity, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason, ToolCallId,
+    AvailableCommandsUpdate, ConfigOptionUpdate, ContentBlock, ContentChunk, EmbeddedResourceResource, McpServer,
+    MessageId, Notice, NoticeSeverity, PromptResponse, SessionInfoUpdate, SessionUpdate, StopReason, ToolCallId,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::Approvals;
 use super::client::{Client, Interrupted, Step};
 use super::commands::{self, Command};
 use super::history::{History, text_of};
+use super::mcp::Servers;
 use super::model::Finder;
 use super::options::{Mode, Options};
 use super::records::{Record, Records, Said};
@@ -40,8 +41,18 @@ pub(super) struct Setting {
     /// Changed by the client while a turn runs.
     pub(super) options: Arc<Mutex<Options>>,
     pub(super) records: Records,
-    /// Whether the client has named MCP servers.
-    pub(super) has_mcp: bool,
+    /// The MCP servers that the client has named.
+    pub(super) mcp: Vec<McpServer>,
+    /// Those of them that could be reached; not set until all were tried.
+    pub(super) servers: SetOnce<Servers>,
+}
+
+impl Setting {
+    /// The MCP servers, once each has been tried; no prompt is answered before.
+    pub(super) fn servers(&self) -> &Servers {
+        static NONE: LazyLock<Servers> = LazyLock::new(Servers::default);
+        self.servers.get().unwrap_or(&NONE)
+    }
 }
 
 /// What the session remembers from one prompt to the next.
@@ -54,6 +65,8 @@ pub(super) struct State {
     title: Option<String>,
     last_message: u64,
     last_call: u64,
+    /// Whether the user knows which MCP servers cannot be used.
+    has_told_problems: bool,
 }
 
 impl State {
@@ -110,13 +123,25 @@ impl Session {
 }
 
 async fn play(setting: Setting, mut state: State, mut prompts: mpsc::Receiver<Prompt>) {
-    if begin(&setting).await.is_err() {
-        return;
-    }
-    while let Some(prompt) = prompts.recv().await {
-        if let Err(Gone) = turn(&setting, &mut state, prompt).await {
+    let connect = async {
+        let servers = Servers::connect(setting.mcp.clone(), &setting.client.folder).await;
+        // Nobody else sets them.
+        let _ = setting.servers.set(servers);
+        std::future::pending::<()>().await;
+    };
+    let answer = async {
+        if begin(&setting).await.is_err() {
             return;
         }
+        while let Some(prompt) = prompts.recv().await {
+            if let Err(Gone) = turn(&setting, &mut state, prompt).await {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = answer => {}
+        () = connect => {}
     }
 }
 
@@ -124,11 +149,6 @@ async fn play(setting: Setting, mut state: State, mut prompts: mpsc::Receiver<Pr
 async fn begin(setting: &Setting) -> Step {
     let commands = AvailableCommandsUpdate::new(commands::all());
     setting.client.update(SessionUpdate::AvailableCommandsUpdate(commands)).await?;
-    let takes_notices = setting.client.capabilities.session.as_ref().is_some_and(|has| has.notices.is_some());
-    if setting.has_mcp && takes_notices {
-        let notice = Notice::new(NoticeSeverity::Info, "This agent does not use MCP servers yet");
-        setting.client.update(SessionUpdate::Notice(notice)).await?;
-    }
     if let Ok(connected) = setting.finder.find().await {
         let options = setting.options.lock().config(&connected.possible());
         setting.client.update(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options))).await?;
@@ -163,6 +183,7 @@ async fn turn(setting: &Setting, state: &mut State, prompt: Prompt) -> Result<()
 }
 
 async fn answer(setting: &Setting, turn: &mut Turn<'_>, said: &str, content: Vec<Value>) -> Step<Ended> {
+    ready(setting, turn).await?;
     match commands::parse(said) {
         None => turn.answer(content).await,
         Some(Command::Prompt(text)) => turn.answer(vec![part::text(text)]).await,
@@ -182,6 +203,25 @@ async fn answer(setting: &Setting, turn: &mut Turn<'_>, said: &str, content: Vec
             Ok(turn.ended(StopReason::EndTurn))
         }
     }
+}
+
+/// Waits for the MCP servers, and says once what cannot be had of them.
+async fn ready(setting: &Setting, turn: &mut Turn<'_>) -> Step {
+    let servers = setting.servers.wait().await;
+    if std::mem::replace(&mut turn.state.has_told_problems, true) {
+        servers.refresh().await;
+        return Ok(());
+    }
+    let takes_notices = setting.client.capabilities.session.as_ref().is_some_and(|has| has.notices.is_some());
+    for problem in servers.problems() {
+        if takes_notices {
+            let notice = Notice::new(NoticeSeverity::Warning, format!("{problem}."));
+            setting.client.update(SessionUpdate::Notice(notice)).await?;
+        } else {
+            turn.tell(&format!("**Note:** {problem}.\n\n")).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets the model, or tells which there are.
@@ -216,7 +256,11 @@ fn tools_in_words(setting: &Setting) -> String {
     if options.web_search {
         lines.push("- `web_search`, at the endpoint".to_owned());
     }
-    for problem in &setting.programs.problems {
+    let servers = setting.servers();
+    for name in servers.names() {
+        lines.push(format!("- `{name}`, of an MCP server: {}", servers.title(&name).unwrap_or_default()));
+    }
+    for problem in setting.programs.problems.iter().chain(servers.problems()) {
         lines.push(format!("- not usable: {problem}"));
     }
     let note = if options.mode == Mode::Plan { "\n\nIn plan mode only those that read." } else { "" };

@@ -164,6 +164,7 @@ impl<'a> Turn<'a> {
             tools::functions(options.mode == Mode::Plan).into_iter().map(Tool::Function).collect();
         if options.mode != Mode::Plan {
             tools.extend_from_slice(self.setting.programs.offered());
+            tools.extend(self.setting.servers().offered());
         }
         if options.web_search && capabilities.web_search {
             tools.push(Tool::Other(json!({"type": "web_search"})));
@@ -338,7 +339,8 @@ impl<'a> Turn<'a> {
                     self.update_call(&id, raw).await?;
                 }
                 let Setting { client, programs, .. } = self.setting;
-                tools::prepare(client, &self.state.seen, programs, &call.name, &arguments).await?
+                tools::prepare(client, &self.state.seen, programs, self.setting.servers(), &call.name, &arguments)
+                    .await?
             }
             Err(problem) => Err(format!("{problem}. Call {} again with valid JSON", call.name)),
         };
@@ -404,6 +406,7 @@ impl<'a> Turn<'a> {
             Job::Grep { root, wanted } => Ok(tools::grep(client, root, wanted).await),
             Job::Glob { root, pattern, limit } => Ok(tools::glob(client, root, pattern, limit).await),
             Job::Program { name, arguments } => Ok(self.setting.programs.run(&name, &arguments, &client.folder).await),
+            Job::Remote { name, arguments } => Ok(setting.servers().call(&name, arguments).await),
             Job::Plan(entries) => {
                 client.update(SessionUpdate::Plan(Plan::new(entries))).await?;
                 Ok(Outcome { text: "shown to the user".to_owned(), ..Outcome::default() })

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::endpoint::{Endpoint, Scrubber};
+use super::endpoint::{BaseUrl, Endpoint, Scrubber};
 use super::error::{ApiError, Error};
 use super::retry::{self, Retry};
 use super::stream::EventStream;
@@ -43,28 +43,10 @@ impl Client {
     /// # Errors
     /// [`Error::Setup`]: a header or certificate that cannot be used.
     pub fn new(endpoint: Endpoint) -> Result<Self, Error> {
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("agentchat/", env!("CARGO_PKG_VERSION")))
+        let http = builder(&endpoint.base_url, endpoint.ca_file.as_deref())?
             .default_headers(headers(&endpoint)?)
-            // A key must not follow a redirect to somebody else.
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(endpoint.timeouts.connect)
-            .tcp_nodelay(true);
-        if endpoint.base_url.is_loopback() {
-            builder = builder.no_proxy();
-        }
-        builder = if endpoint.base_url.is_plain() {
-            // Reading the system's certificates takes longer than a whole request to a local server.
-            builder.tls_backend_preconfigured(without_certificates()?)
-        } else {
-            install_crypto();
-            match &endpoint.ca_file {
-                Some(path) => builder.tls_certs_merge(certificates(path)?),
-                None => builder,
-            }
-        };
-        let http =
-            builder.build().map_err(|error| Error::Setup(format!("HTTPS cannot be used: {}", reason(&error))))?;
+            .connect_timeout(endpoint.timeouts.connect);
+        let http = build(http)?;
         Ok(Self { http, scrubber: Scrubber::new(&endpoint), endpoint: Arc::new(endpoint), on_retry: None })
     }
 
@@ -352,6 +334,38 @@ fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
 }
 
 /// `ring` for all of the process; that it was installed before is as good.
+/// A client for another server of the user's, with the same proxies and certificates as those of endpoints, and no key.
+///
+/// # Errors
+/// [`Error::Setup`]: no HTTPS on this machine.
+pub fn without_key(url: &BaseUrl) -> Result<reqwest::Client, Error> {
+    build(builder(url, None)?)
+}
+
+fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
+    builder.build().map_err(|error| Error::Setup(format!("HTTPS cannot be used: {}", reason(&error))))
+}
+
+fn builder(url: &BaseUrl, ca_file: Option<&std::path::Path>) -> Result<reqwest::ClientBuilder, Error> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("agentchat/", env!("CARGO_PKG_VERSION")))
+        // A key must not follow a redirect to somebody else.
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true);
+    if url.is_loopback() {
+        builder = builder.no_proxy();
+    }
+    if url.is_plain() {
+        // Reading the system's certificates takes longer than a whole request to a local server.
+        return Ok(builder.tls_backend_preconfigured(without_certificates()?));
+    }
+    install_crypto();
+    Ok(match ca_file {
+        Some(path) => builder.tls_certs_merge(certificates(path)?),
+        None => builder,
+    })
+}
+
 fn install_crypto() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -42,7 +42,7 @@ pub mod sse;
 mod stream;
 
 pub use assembly::{Assembly, Update};
-pub use client::{Client, MAX_BODY_BYTES};
+pub use client::{Client, MAX_BODY_BYTES, without_key};
 pub use dialect::{BUILT_IN_TOOLS, Capabilities, Dialect};
 pub use endpoint::{BaseUrl, Endpoint, Key, Timeouts};
 pub use error::{ApiError, Error, Reason};

@@ -146,6 +146,22 @@ impl Client {
         self.ask("session/new", params)
     }
 
+    /// Begins another session, with these MCP servers.
+    pub(crate) fn open_with(&mut self, servers: Value) {
+        let params = json!({"cwd": self.project(), "mcpServers": servers});
+        self.ask("session/new", params)["sessionId"].as_str().unwrap().clone_into(&mut self.session);
+    }
+
+    /// Waits for something beside the agent's messages.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, mut is_so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        while !is_so() {
+            assert!(Instant::now() < deadline, "not within {DEADLINE:?} after\n{}", self.told());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn send(&mut self, message: &Value) {
         writeln!(self.stdin, "{message}").unwrap();
         self.stdin.flush().unwrap();

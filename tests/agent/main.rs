@@ -9,6 +9,7 @@ mod responses_server;
 mod cancel;
 mod client;
 mod failures;
+mod mcp;
 mod sdk;
 mod sessions;
 mod settings;

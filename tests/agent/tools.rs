@@ -10,7 +10,7 @@ use crate::responses_server::{Answer, Kind, Server};
 
 /// Lets the model make calls in one turn; what it is told of each.
 #[track_caller]
-fn outputs(client: &mut Client, server: &Server, calls: &[(&str, serde_json::Value)]) -> Vec<String> {
+pub(crate) fn outputs(client: &mut Client, server: &Server, calls: &[(&str, serde_json::Value)]) -> Vec<String> {
     let before = server.posts().len();
     for (number, (name, arguments)) in calls.iter().enumerate() {
         let id = format!("call-{before}-{number}");

@@ -21,6 +21,8 @@ pub(super) use prepare::{early, prepare};
 pub(super) use programs::Programs;
 pub(super) use specs::{NAMES, functions};
 
+use serde_json::{Map, Value};
+
 use super::approval::Action;
 use super::client::Client;
 use crate::files::paths;
@@ -57,6 +59,7 @@ pub(super) enum Job {
     Glob { root: PathBuf, pattern: String, limit: usize },
     Plan(Vec<PlanEntry>),
     Program { name: String, arguments: String },
+    Remote { name: String, arguments: Map<String, Value> },
 }
 
 /// What came of it.
@@ -73,7 +76,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn failed(text: impl Into<String>) -> Self {
+    pub(super) fn failed(text: impl Into<String>) -> Self {
         let text = text.into();
         let content = Some(vec![text_content(&text)]);
         Self { text, is_failure: true, content, ..Self::default() }

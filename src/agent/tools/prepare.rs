@@ -16,6 +16,7 @@ use super::{
 };
 use crate::agent::approval::Action;
 use crate::agent::client::{Client, Step};
+use crate::agent::mcp::{self, Servers};
 
 /// How long a command may take if the model does not say.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -131,6 +132,7 @@ pub(in crate::agent) fn early(client: &Client, name: &str, known: &Map<String, V
         let line = known.get("offset").and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok());
         vec![location(&client.folder.join(path), line.filter(|line| *line > 0))]
     };
+    let by_name = mcp::by_name(name);
     let (verb, subject, kind) = match name {
         "read_file" => ("Read", path, ToolKind::Read),
         "edit_file" => ("Edit", path, ToolKind::Edit),
@@ -138,7 +140,7 @@ pub(in crate::agent) fn early(client: &Client, name: &str, known: &Map<String, V
         "run_command" => ("", text(&["command", "cmd"]), ToolKind::Execute),
         "grep" => ("Search", text(&["pattern", "query"]), ToolKind::Search),
         "glob" => ("Find", text(&["pattern"]), ToolKind::Search),
-        _ => ("", name, ToolKind::Other),
+        _ => ("", by_name.as_deref().unwrap_or(name), ToolKind::Other),
     };
     let title = if subject.is_empty() { name.to_owned() } else { format!("{verb} {subject}").trim().to_owned() };
     Shown { title, kind, locations }
@@ -152,6 +154,7 @@ pub(in crate::agent) async fn prepare(
     client: &Client,
     seen: &Seen,
     programs: &Programs,
+    servers: &Servers,
     called: &str,
     arguments: &Map<String, Value>,
 ) -> Step<Result<Prepared, String>> {
@@ -179,10 +182,20 @@ pub(in crate::agent) async fn prepare(
                 job: Job::Program { name: name.to_owned(), arguments },
             })
         }
-        _ => {
-            let known: Vec<&str> = NAMES.iter().copied().chain(programs.names()).collect();
-            Err(format!("there is no function {called:?}; there are {}", known.join(", ")))
-        }
+        _ => match servers.title(called) {
+            Some(title) => Ok(Prepared {
+                content: vec![text_content(Value::Object(arguments.clone()).to_string())],
+                shown: Shown { title, ..shown },
+                action: Action::Use(called.to_owned()),
+                job: Job::Remote { name: called.to_owned(), arguments: arguments.clone() },
+            }),
+            None => {
+                let known: Vec<&str> = NAMES.iter().copied().chain(programs.names()).collect();
+                let known = [known.join(", "), servers.names().join(", ")];
+                let known = known.iter().filter(|names| !names.is_empty()).cloned().collect::<Vec<_>>().join(", ");
+                Err(format!("there is no function {called:?}; there are {known}"))
+            }
+        },
     })
 }
 
