@@ -266,7 +266,7 @@ impl Owner {
                 self.terminals.resize(terminal, columns, rows);
                 self.frames.set_terminals(true);
             }
-            FromLua::FileSaved(path) => self.saved_by_user(path),
+            FromLua::FileSaved(path) => self.saved_by_user(&path),
             FromLua::OfferRejected(path) => drop(tokio::spawn(self.files.clone().take_offer_back(path))),
             FromLua::Asked(chat, rows) => self.frames.ask(chat, rows),
             FromLua::FileFree(_) => self.files.freed(),

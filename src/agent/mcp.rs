@@ -116,7 +116,7 @@ impl Servers {
                     }
                 }
                 Err(reason) => {
-                    problems.push(format!("the MCP server {} does not tell its tools: {reason}", server.name))
+                    problems.push(format!("the MCP server {} does not tell its tools: {reason}", server.name));
                 }
             }
         }
@@ -181,12 +181,12 @@ impl Server {
         let listener = Listener { has_changed: Arc::clone(&has_changed) };
         let service = match server {
             McpServer::Stdio(server) => {
-                let served = listener.serve(program(&server, folder)?).await;
-                served.map_err(|error| plain(&error.to_string()))?
+                let connected = listener.serve(program(&server, folder)?).await;
+                connected.map_err(|error| plain(&error.to_string()))?
             }
             McpServer::Http(server) => {
-                let served = listener.serve(over_http(&server)?).await;
-                served.map_err(|error| plain(&error.to_string()))?
+                let connected = listener.serve(over_http(&server)?).await;
+                connected.map_err(|error| plain(&error.to_string()))?
             }
             _ => return Err("it is reached in a way that this agent does not know; stdio and http are".to_owned()),
         };
@@ -235,7 +235,8 @@ fn plain(error: &str) -> String {
 fn add(functions: &mut Vec<Offered>, number: usize, server: &str, tool: rmcp::model::Tool) {
     let wanted = function_name(server, &tool.name);
     let is_taken = |name: &str| functions.iter().any(|other| other.function.name == name);
-    let name = (1..).map(|time| numbered(&wanted, time)).find(|name| !is_taken(name)).unwrap_or_default();
+    let name =
+        (1..=functions.len() + 1).map(|time| numbered(&wanted, time)).find(|name| !is_taken(name)).unwrap_or_default();
     let title = tool.title.clone().or_else(|| tool.annotations.as_ref().and_then(|hints| hints.title.clone()));
     let title =
         format!("{server}: {}", title.filter(|title| !title.is_empty()).unwrap_or_else(|| tool.name.to_string()));

@@ -126,10 +126,10 @@ impl Owner {
     }
 
     /// The user saved a file; what it is then is theirs.
-    pub(super) fn saved_by_user(&self, path: PathBuf) {
-        self.files.saved(&path);
+    pub(super) fn saved_by_user(&self, path: &Path) {
+        self.files.saved(path);
         // At once: the change is on its way to those who ask whose it is. Neovim has just asked the disk for the same.
-        self.checkpoints.mark_own(&path);
+        self.checkpoints.mark_own(path);
     }
 
     fn clock(&self) -> Clock {

@@ -182,20 +182,22 @@ pub(in crate::agent) async fn prepare(
                 job: Job::Program { name: name.to_owned(), arguments },
             })
         }
-        _ => match servers.title(called) {
-            Some(title) => Ok(Prepared {
-                content: vec![text_content(Value::Object(arguments.clone()).to_string())],
-                shown: Shown { title, ..shown },
-                action: Action::Use(called.to_owned()),
-                job: Job::Remote { name: called.to_owned(), arguments: arguments.clone() },
-            }),
-            None => {
-                let known: Vec<&str> = NAMES.iter().copied().chain(programs.names()).collect();
-                let known = [known.join(", "), servers.names().join(", ")];
-                let known = known.iter().filter(|names| !names.is_empty()).cloned().collect::<Vec<_>>().join(", ");
-                Err(format!("there is no function {called:?}; there are {known}"))
-            }
-        },
+        _ => prepare_remote(servers, called, shown, arguments).ok_or_else(|| {
+            let names = NAMES.iter().copied().chain(programs.names()).map(str::to_owned);
+            let known: Vec<String> = names.chain(servers.names()).collect();
+            format!("there is no function {called:?}; there are {}", known.join(", "))
+        }),
+    })
+}
+
+/// A call of an MCP server's tool; `None` if no server has it.
+fn prepare_remote(servers: &Servers, name: &str, shown: Shown, arguments: &Map<String, Value>) -> Option<Prepared> {
+    let title = servers.title(name)?;
+    Some(Prepared {
+        content: vec![text_content(Value::Object(arguments.clone()).to_string())],
+        shown: Shown { title, ..shown },
+        action: Action::Use(name.to_owned()),
+        job: Job::Remote { name: name.to_owned(), arguments: arguments.clone() },
     })
 }
 
