@@ -167,7 +167,7 @@ fn a_worker_that_does_not_answer_is_replaced() {
     let (agent, editor) = start(Setup::new(), [block("c", "// one"), gate("next"), block("c", "// two"), end_turn()]);
     wait_coloured(&editor, "@comment.c", &["// one"]);
     let first = only_worker(&editor);
-    editor.lua("require('agentchat.code_process').answer_time = 300; vim.uv.kill(..., 'sigstop')", json!([first]));
+    editor.lua("require('agentchat.code_process').answer_time = 3000; vim.uv.kill(..., 'sigstop')", json!([first]));
     agent.open_gate("next");
     wait_coloured(&editor, "@comment.c", &["// one", "// two"]);
     editor.wait_until("the end of the first", |e| !workers(e).contains(&first));
